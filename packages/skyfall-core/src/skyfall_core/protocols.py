@@ -1,0 +1,88 @@
+"""What the harness may ask of an environment beyond Gymnasium's own interface, all of it optional.
+
+Every capability is probed and its absence is fine: an environment that offers none still runs, is
+recorded and is scored. The probe looks through wrappers with Gymnasium's own attribute lookup and
+never through `.unwrapped`, which would jump over a capability that a middle wrapper added. Objects
+that are no `gymnasium.Env` are asked directly.
+
+Per step, two keys of `info` are a convention: `info["regime"]` (`{"id", "boundary", "origin"}`, or
+the bare label) and `info["trace"]` (the environment's own record of the step).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
+
+__all__ = [
+    "DEFAULT_REGIME_ID",
+    "BindsRegime",
+    "DescribesRuns",
+    "capability",
+    "describe_run",
+    "record_from_info",
+    "regime_from_info",
+    "regime_origin_from_info",
+]
+
+DEFAULT_REGIME_ID = "baseline"
+"""Label of a run whose environment reports no configuration and that has no provider."""
+
+
+@runtime_checkable
+class DescribesRuns(Protocol):
+    """An environment that says what a run was configured with; the keys are its own business."""
+
+    def describe_run(self) -> Mapping[str, Any]:
+        """Provenance, recorded verbatim and interpreted by nobody."""
+
+
+@runtime_checkable
+class BindsRegime(Protocol):
+    """An environment that can apply configurations and reports the active one itself."""
+
+    def bind_regime(self, provider: Any) -> None:
+        """Take the provider that decides which configuration is active at each step."""
+
+
+def capability(env: Any, name: str) -> Any | None:
+    """The attribute `name` of `env` or of any wrapper inside it; None when nobody has it."""
+    has_attribute = getattr(env, "has_wrapper_attr", None)
+    if callable(has_attribute):
+        return env.get_wrapper_attr(name) if has_attribute(name) else None
+    return getattr(env, name, None)
+
+
+def describe_run(env: Any) -> Mapping[str, Any]:
+    """What `env` reports about the run, or an empty mapping when it reports nothing."""
+    describe = capability(env, "describe_run")
+    return dict(describe()) if callable(describe) else {}
+
+
+def regime_from_info(info: Mapping[str, Any]) -> tuple[str, bool]:
+    """The configuration label of a step, and whether the step begins a new configuration.
+
+    Args:
+        info: The step's `info`. `info["regime"]` may be a mapping, a bare label or absent.
+
+    Returns:
+        Label and boundary flag; `DEFAULT_REGIME_ID` and False for whatever is missing.
+    """
+    regime = info.get("regime")
+    if isinstance(regime, Mapping):
+        label = regime.get("id")
+        return (DEFAULT_REGIME_ID if label is None else str(label)), bool(regime.get("boundary", False))
+    return (DEFAULT_REGIME_ID if regime is None else str(regime)), False
+
+
+def regime_origin_from_info(info: Mapping[str, Any]) -> str | None:
+    """The configuration that the active one repeats under another label, when it repeats one."""
+    regime = info.get("regime")
+    origin = regime.get("origin") if isinstance(regime, Mapping) else None
+    return None if origin is None else str(origin)
+
+
+def record_from_info(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The environment's own record of the step, or None when the collector has to build one."""
+    record = info.get("trace")
+    return record if isinstance(record, Mapping) else None

@@ -1,0 +1,1 @@
+"""The umbrella of skyfall-crl: documented import paths, nothing else."""

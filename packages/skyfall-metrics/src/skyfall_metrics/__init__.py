@@ -1,0 +1,1 @@
+"""Score recorded continual-learning runs. Installs alone: numpy, msgspec, typer."""

@@ -1,0 +1,1 @@
+"""MORPHEUS worlds and several persistent worlds at once, for skyfall-crl."""

@@ -1,0 +1,1 @@
+"""Torch backends for skyfall-crl."""
