@@ -1,0 +1,257 @@
+"""The loops that step one world, or several at once.
+
+Both drivers share a contract: `reset` begins, `collect` takes a number of steps and returns them as a
+window, and nothing is reset in between unless `auto_reset` says so. An environment that raises stops
+the run with the step named, and every step before it is in the trace.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import concatenate, create_empty_array, iterate
+
+from skyfall_core.base import RolloutWindow, Transition
+from skyfall_core.errors import InputError, RunError
+from skyfall_core.protocols import describe_run
+from skyfall_core.seeding import spread_seed
+from skyfall_core.steps import Recorder, RegimeLabeller, as_reward, environment_failed, owned, reward_refused
+
+__all__ = ["Driver", "SeveralWorldsDriver", "SingleWorldDriver", "world_info"]
+
+
+class Driver(Protocol):
+    """What the collector needs of either loop.
+
+    Attributes:
+        step_index: Steps taken since the run began; each world's own.
+        run: What the environment reported about itself.
+    """
+
+    step_index: int
+    run: Mapping[str, Any]
+
+    def reset(self, seed: int | None) -> None:
+        """Begin; without a seed the environment's own generator goes on."""
+
+    def collect(self, steps: int) -> RolloutWindow:
+        """Take `steps` steps in every world."""
+
+
+class SingleWorldDriver:
+    """Steps one `gymnasium.Env`, or anything that behaves like one.
+
+    Args:
+        env: The environment.
+        policy: Anything with `act`.
+        provider: Configuration provider for an environment that reports none, or None.
+        recorder: Where steps are written, or None.
+        auto_reset: Whether an ended episode is followed by a reset.
+    """
+
+    def __init__(
+        self, env: Any, policy: Any, provider: Any, recorder: Recorder | None, *, auto_reset: bool
+    ) -> None:
+        self.step_index = 0
+        self.run: Mapping[str, Any] = {}
+        self._env, self._policy, self._provider = env, policy, provider
+        self._recorder, self._auto_reset = recorder, auto_reset
+        self._label = RegimeLabeller(provider)
+        self._observation: Any = None
+
+    def reset(self, seed: int | None) -> None:
+        """Begin with the environment's first observation."""
+        self.step_index = 0
+        self._label = RegimeLabeller(self._provider)
+        self._observation = self._first_observation(seed)
+        self.run = describe_run(self._env)
+
+    def collect(self, steps: int) -> RolloutWindow:
+        """Take `steps` steps, in acting order."""
+        env, policy, recorder = self._env, self._policy, self._recorder
+        transitions: list[Transition] = []
+        for step in range(self.step_index, self.step_index + steps):
+            action = policy.act(self._observation)
+            try:
+                observation, given, terminated, truncated, info = env.step(action)
+            except Exception as error:
+                raise environment_failed(env, f"at step {step}", error) from error
+            label, boundary, origin = self._label(step, info)
+            transition = Transition(
+                step,
+                self._observation,
+                owned(action),
+                as_reward(given),
+                bool(terminated),
+                bool(truncated),
+                label,
+                boundary,
+                info.get("reward_components") or {},
+                getattr(policy, "last_logprob", None),
+                getattr(policy, "last_value", None),
+                dict(info),
+            )
+            self.step_index = step + 1
+            if recorder is not None:
+                recorder(transition, origin, getattr(policy, "last_effective_rank", None))
+            if not math.isfinite(transition.reward):
+                raise reward_refused(env, step, given)
+            transitions.append(transition)
+            ended = self._auto_reset and (terminated or truncated)
+            self._observation = self._first_observation(None) if ended else owned(observation)
+        return RolloutWindow(transitions, self.run)
+
+    def _first_observation(self, seed: int | None) -> Any:
+        try:
+            observation, _ = self._env.reset() if seed is None else self._env.reset(seed=seed)
+        except Exception as error:
+            raise environment_failed(self._env, f"to reset before step {self.step_index}", error) from error
+        return owned(observation)
+
+
+class SeveralWorldsDriver:
+    """Steps a `gymnasium.vector.VectorEnv` of persistent worlds, all of them at once.
+
+    A window holds step 0 of every world, then step 1 of every world, and so on; its `streams` tell
+    which position belongs to which world. The policy's `act_batch` is used when it has one.
+
+    Args:
+        env: A vector environment that never resets by itself.
+        policy: Anything with `act`, better with `act_batch`.
+        provider: Configuration provider for worlds that report none, or None.
+        recorder: Where steps are written, or None.
+        auto_reset: Whether a world whose episode ended is reset, alone.
+
+    Raises:
+        InputError: If the vector environment resets its worlds by itself.
+    """
+
+    def __init__(
+        self, env: Any, policy: Any, provider: Any, recorder: Recorder | None, *, auto_reset: bool
+    ) -> None:
+        mode = env.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.DISABLED:
+            name = getattr(mode, "name", mode)
+            raise InputError(
+                f"{type(env).__name__} has autoreset_mode {name}, which resets worlds by itself; "
+                "build it with AutoresetMode.DISABLED and let rollout.auto_reset decide"
+            )
+        self.step_index = 0
+        self.run: Mapping[str, Any] = {}
+        self._env, self._policy, self._provider = env, policy, provider
+        self._recorder, self._auto_reset = recorder, auto_reset
+        self._labels = self._new_labels()
+        self._observations: list[Any] = []
+        act_batch = getattr(policy, "act_batch", None)
+        self._act_batch: Callable[[list[Any]], Any] | None = act_batch if callable(act_batch) else None
+
+    def reset(self, seed: int | None) -> None:
+        """Begin in every world; a seed is spread so that no two runs share a world's."""
+        self.step_index = 0
+        self._labels = self._new_labels()
+        seeds = None if seed is None else spread_seed(seed, self._env.num_envs)
+        self._observations = self._first_observations(seed=seeds)
+        self.run = describe_run(self._env)
+
+    def collect(self, steps: int) -> RolloutWindow:
+        """Take `steps` steps in every world."""
+        worlds, transitions = self._env.num_envs, []
+        for step in range(self.step_index, self.step_index + steps):
+            transitions.extend(self._step_all(step))
+        streams = tuple(range(world, len(transitions), worlds) for world in range(worlds))
+        return RolloutWindow(transitions, self.run, streams)
+
+    def _step_all(self, step: int) -> list[Transition]:
+        actions = self._act()
+        try:
+            observations, rewards, terminations, truncations, infos = self._env.step(self._batched(actions))
+        except Exception as error:
+            raise environment_failed(self._env, f"at step {step}", error) from error
+        transitions = []
+        for world, observation in enumerate(self._observations):
+            info = world_info(infos, world)
+            label, boundary, origin = self._labels[world](step, info)
+            transition = Transition(
+                step,
+                observation,
+                owned(actions[world]),
+                as_reward(rewards[world]),
+                bool(terminations[world]),
+                bool(truncations[world]),
+                label,
+                boundary,
+                info.get("reward_components") or {},
+                self._reported("last_logprob", world),
+                self._reported("last_value", world),
+                info,
+            )
+            transitions.append(transition)
+            if self._recorder is not None:
+                self._recorder(transition, origin, self._reported("last_effective_rank", world), world)
+        self.step_index = step + 1
+        for world, transition in enumerate(transitions):
+            if not math.isfinite(transition.reward):
+                raise reward_refused(self._env, step, rewards[world], world)
+        ended = np.logical_or(terminations, truncations)
+        if self._auto_reset and ended.any():
+            self._observations = self._first_observations(options={"reset_mask": ended})
+        else:
+            self._observations = self._split(observations)
+        return transitions
+
+    def _act(self) -> list[Any]:
+        if self._act_batch is None:
+            return [self._policy.act(observation) for observation in self._observations]
+        actions = list(self._act_batch(self._observations))
+        if len(actions) != self._env.num_envs:
+            problem = f"act_batch gave {len(actions)} actions for {self._env.num_envs} worlds"
+            raise RunError(
+                f"{type(self._policy).__name__}.{problem} at step {self.step_index}; one each is needed"
+            )
+        return actions
+
+    def _reported(self, name: str, world: int) -> Any:
+        """What the policy said about its last action in `world`."""
+        value = getattr(self._policy, name, None)
+        if self._act_batch is None or value is None or np.ndim(value) == 0:
+            return value
+        return value[world]
+
+    def _batched(self, actions: list[Any]) -> Any:
+        space = self._env.single_action_space
+        return concatenate(space, actions, create_empty_array(space, n=len(actions)))
+
+    def _split(self, observations: Any) -> list[Any]:
+        return [owned(observation) for observation in iterate(self._env.observation_space, observations)]
+
+    def _first_observations(self, **how: Any) -> list[Any]:
+        try:
+            observations, _ = self._env.reset(**how)
+        except Exception as error:
+            raise environment_failed(self._env, f"to reset before step {self.step_index}", error) from error
+        return self._split(observations)
+
+    def _new_labels(self) -> list[RegimeLabeller]:
+        return [RegimeLabeller(self._provider) for _ in range(self._env.num_envs)]
+
+
+def world_info(infos: Mapping[str, Any], world: int) -> dict[str, Any]:
+    """One world's `info` out of infos merged the way Gymnasium's vector environments merge them.
+
+    Args:
+        infos: Key to an array over worlds, or to a mapping merged likewise; a boolean array under
+            `_key` tells which worlds reported the key at all.
+        world: Index of the world.
+    """
+    info: dict[str, Any] = {}
+    for key, value in infos.items():
+        if key.startswith("_") and key[1:] in infos:
+            continue
+        reported = infos.get(f"_{key}")
+        if reported is None or reported[world]:
+            info[key] = world_info(value, world) if isinstance(value, Mapping) else value[world]
+    return info

@@ -1,0 +1,64 @@
+"""Building what a document names: factories called with the document's keywords.
+
+A factory is any callable. One that names `observation_space`, `action_space` or another thing the
+run can offer among its parameters is given it. A keyword it does not take is refused with the
+nearest one, and whatever it raises is reported with the place in the document that caused it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from skyfall_core.errors import ConfigError, SkyfallError, suggestion
+
+__all__ = ["call_factory"]
+
+
+def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], where: str, **offered: Any) -> Any:
+    """Call `factory` with a document's keywords and with those of `offered` that it names.
+
+    Args:
+        factory: Any callable.
+        kwargs: The document's keywords; they win over `offered`.
+        where: Dotted path of the section that names the factory; `<where>.kwargs` holds the keywords.
+        **offered: What the run can supply, such as `observation_space`.
+
+    Returns:
+        Whatever the factory returns.
+
+    Raises:
+        ConfigError: If a keyword is unknown to the factory, one it needs is missing, or it raises.
+    """
+    parameters = _parameters(factory)
+    given = {name: value for name, value in offered.items() if name in parameters} | dict(kwargs)
+    name = getattr(factory, "__qualname__", type(factory).__name__)
+    _check_keywords(name, parameters, given, where)
+    try:
+        return factory(**given)
+    except SkyfallError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"{where}: building {name} failed: {type(error).__name__}: {error}") from error
+
+
+def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError):  # some callables written in C have no signature
+        return {"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)}
+
+
+def _check_keywords(
+    name: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any], where: str
+) -> None:
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    takes = [key for key, parameter in parameters.items() if parameter.kind in kinds]
+    if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        for key in given:
+            if key not in takes:
+                raise ConfigError(f"{where}.kwargs.{key}: {name} takes no {key!r}; {suggestion(key, takes)}")
+    for key in takes:
+        if parameters[key].default is inspect.Parameter.empty and key not in given:
+            raise ConfigError(f"{where}.kwargs: {name} needs {key!r}, which is not given")

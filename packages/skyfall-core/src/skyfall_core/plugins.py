@@ -1,0 +1,248 @@
+"""The one place that reads entry points; everything else asks here.
+
+A plugin is a name in a group that leads to `package.module:attribute`. Listing and checking names
+imports nothing, so a document that names a torch backend validates on a machine without torch; only
+`load` imports. The packages shipped with skyfall-crl use the same groups as anybody else, and their
+names are known even where the package is absent, so that the error can say what to install.
+
+Names come from three places: entry points of installed distributions, `register` in this process,
+and the table of shipped names. Two distributions with one name in a group are an error for whoever
+asks for that name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+from typing import Any
+
+from skyfall_core.errors import (
+    MissingExtraError,
+    PluginConflictError,
+    PluginError,
+    PluginLoadError,
+    UnknownPluginError,
+    suggestion,
+)
+
+__all__ = ["Group", "Plugin", "catalogue", "find", "import_attribute", "load", "register", "unregister"]
+
+
+class Group(str, Enum):
+    """The entry-point groups, one a kind of part."""
+
+    ALGORITHMS = "skyfall.algorithms"
+    POLICIES = "skyfall.policies"
+    ENVIRONMENTS = "skyfall.environments"
+    REGIMES = "skyfall.regimes"
+    REWARDS = "skyfall.rewards"
+    REWARD_COMPONENTS = "skyfall.reward_components"
+    VECTORS = "skyfall.vectors"
+    TRACKERS = "skyfall.trackers"
+    EXECUTORS = "skyfall.executors"
+    COMMANDS = "skyfall.commands"
+
+    @property
+    def noun(self) -> str:
+        """What one member of the group is called in a message."""
+        return self.value.removeprefix("skyfall.").replace("_", " ").removesuffix("s")
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A name in a group and where it leads.
+
+    Attributes:
+        group: The group it belongs to.
+        name: The name documents use.
+        target: `package.module:attribute`.
+        distribution: Name of the distribution that registered it; None for this process.
+        version: That distribution's version; None for this process or when it is not installed.
+        rivals: Other distributions that registered the same name.
+    """
+
+    group: Group
+    name: str
+    target: str
+    distribution: str | None = None
+    version: str | None = None
+    rivals: tuple[str, ...] = ()
+
+    @property
+    def installed(self) -> bool:
+        """Whether a distribution or this process provides it, beyond the name being known."""
+        return self.distribution is None or self.version is not None
+
+    @property
+    def origin(self) -> str:
+        """Who registered it, for messages."""
+        if self.distribution is None:
+            return "this process"
+        return (
+            f"{self.distribution} {self.version}" if self.version else f"{self.distribution} (not installed)"
+        )
+
+
+EXTRAS = MappingProxyType(
+    {
+        "skyfall_torch": ("skyfall-torch", "torch"),
+        "skyfall_morpheus": ("skyfall-morpheus", "morpheus"),
+    }
+)
+"""Import name of a shipped package to its distribution and to the extra of skyfall-crl that brings it."""
+
+SHIPPED: Mapping[Group, Mapping[str, str]] = MappingProxyType(
+    {
+        Group.ALGORITHMS: {
+            "ppo": "skyfall_torch.ppo:PPOBackend",
+            "ewc": "skyfall_torch.ewc:EWCBackend",
+            "lcm": "skyfall_torch.lcm:LCMBackend",
+        },
+        Group.ENVIRONMENTS: {"morpheus": "skyfall_morpheus.env:MorpheusEnv"},
+        Group.REWARDS: {"morpheus-operational": "skyfall_morpheus.rewards:operational"},
+        Group.VECTORS: {"persistent": "skyfall_morpheus.vector:PersistentVectorEnv"},
+    }
+)
+"""Names that an extra of skyfall-crl provides, known whether it is installed or not."""
+
+_registered: dict[tuple[Group, str], Plugin] = {}
+
+
+def _installed(entry: EntryPoint, group: Group) -> Plugin:
+    distribution = entry.dist
+    name = distribution.name if distribution else "an unnamed distribution"
+    version = distribution.version if distribution else "without a version"
+    return Plugin(group, entry.name, entry.value, name, version)
+
+
+@cache
+def _discovered(group: Group) -> Mapping[str, Plugin]:
+    """Shipped names and entry points of `group`; read once a process."""
+    found = {
+        name: Plugin(group, name, target, EXTRAS[target.partition(".")[0]][0])
+        for name, target in SHIPPED.get(group, {}).items()
+    }
+    for entry in entry_points(group=group.value):
+        plugin, known = _installed(entry, group), found.get(entry.name)
+        if known is None or (known.distribution == plugin.distribution and not known.installed):
+            found[entry.name] = plugin
+        elif known.distribution != plugin.distribution:
+            rivals = (*known.rivals, plugin.origin)
+            found[entry.name] = Plugin(
+                group, known.name, known.target, known.distribution, known.version, rivals
+            )
+    return MappingProxyType(found)
+
+
+def catalogue(group: Group) -> Mapping[str, Plugin]:
+    """Every known name of `group` in alphabetical order. Imports nothing."""
+    names = dict(_discovered(group))
+    names.update({name: plugin for (of, name), plugin in _registered.items() if of is group})
+    return dict(sorted(names.items()))
+
+
+def register(group: Group, name: str, target: str, *, replace: bool = False) -> None:
+    """Make `name` lead to `target` in this process.
+
+    Args:
+        group: The group to register in.
+        name: The name documents will use.
+        target: `package.module:attribute`; imported on first use, not now.
+        replace: Whether an existing name, shipped ones included, may be taken over.
+
+    Raises:
+        PluginError: If `target` has another form.
+        PluginConflictError: If the name is taken and `replace` is not given.
+    """
+    _split(target)
+    known = catalogue(group).get(name)
+    if known is not None and not replace:
+        raise PluginConflictError(
+            f"{group.noun} {name!r} is already registered by {known.origin} as {known.target!r}; "
+            "choose another name or pass replace=True"
+        )
+    _registered[group, name] = Plugin(group, name, target)
+
+
+def unregister(group: Group, name: str) -> None:
+    """Forget an in-process registration; what it replaced is visible again."""
+    _registered.pop((group, name), None)
+
+
+def find(group: Group, name: str) -> Plugin:
+    """The plugin called `name`, without importing it.
+
+    Raises:
+        UnknownPluginError: If nobody registered the name; the nearest names are given.
+        PluginConflictError: If two distributions did.
+    """
+    names = catalogue(group)
+    plugin = names.get(name)
+    if plugin is None:
+        raise UnknownPluginError(f"unknown {group.noun} {name!r}: {suggestion(name, names)}")
+    if plugin.rivals:
+        raise PluginConflictError(
+            f"{group.noun} {name!r} is registered by {plugin.origin} and by {', '.join(plugin.rivals)}; "
+            "uninstall one of them"
+        )
+    return plugin
+
+
+def load(plugin: Plugin) -> Any:
+    """The object a plugin leads to, imported now.
+
+    Raises:
+        MissingExtraError: If it ships with an extra that is not installed.
+        PluginLoadError: If importing it fails; the cause is chained.
+    """
+    if not plugin.installed and importlib.util.find_spec(plugin.target.partition(".")[0]) is None:
+        raise MissingExtraError(_missing(f"{plugin.group.noun} {plugin.name!r}", plugin.target))
+    try:
+        return import_attribute(plugin.target)
+    except PluginLoadError as error:
+        what = f"{plugin.group.noun} {plugin.name!r} of {plugin.origin}"
+        raise PluginLoadError(f"{what}: {error}") from error.__cause__
+
+
+def import_attribute(target: str) -> Any:
+    """The object at a dotted `package.module:attribute`, imported now.
+
+    Raises:
+        MissingExtraError: If the package ships with an extra that is not installed.
+        PluginLoadError: If the module or the attribute does not exist, or importing it fails.
+    """
+    module_name, attribute = _split(target)
+    root = module_name.partition(".")[0]
+    if root in EXTRAS and importlib.util.find_spec(root) is None:
+        raise MissingExtraError(_missing(repr(target), target))
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:
+        raise PluginLoadError(
+            f"{target!r}: module {module_name!r} fails to import: {type(error).__name__}: {error}"
+        ) from error
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            public = [known for known in dir(found) if not known.startswith("_")]
+            raise PluginLoadError(f"{target!r}: {module_name!r} has no {name!r}; {suggestion(name, public)}")
+        found = getattr(found, name)
+    return found
+
+
+def _split(target: str) -> tuple[str, str]:
+    module_name, colon, attribute = target.partition(":")
+    parts = [*module_name.split("."), *attribute.split(".")]
+    if not colon or not all(part.isidentifier() for part in parts):
+        raise PluginError(f"{target!r} is not of the form 'package.module:attribute'")
+    return module_name, attribute
+
+
+def _missing(what: str, target: str) -> str:
+    distribution, extra = EXTRAS[target.partition(".")[0]]
+    return f"{what} comes with {distribution}, which is not installed: pip install 'skyfall-crl[{extra}]'"

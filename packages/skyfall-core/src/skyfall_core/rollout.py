@@ -1,0 +1,100 @@
+"""Collecting experience: drive an environment for a number of steps, and record every one.
+
+A window is a slice of one continuing run. It ends when its step budget is spent and at nothing else:
+not at an episode's end, and not at a shift, which would hand the agent the boundary it is supposed to
+infer. Truncation resets nothing, because in a persistent world a reset destroys what the agent has
+built; `auto_reset` is for bounded environments such as CartPole.
+
+Every step is written before the next is taken, whether or not the environment can describe itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gymnasium.vector import VectorEnv
+
+from skyfall_core.base import RolloutWindow
+from skyfall_core.drivers import Driver, SeveralWorldsDriver, SingleWorldDriver
+from skyfall_core.steps import Recorder
+from skyfall_core.trace import TraceWriter
+
+__all__ = ["RolloutCollector"]
+
+
+class RolloutCollector:
+    """Drives an environment and yields fixed-length windows of experience.
+
+    Args:
+        env: Any `gymnasium.Env`, or a `gymnasium.vector.VectorEnv` of persistent worlds. Whatever it
+            offers beyond that is probed and used if present.
+        policy: Anything with `act(observation)`; `act_batch` is used for several worlds.
+        window_steps: Steps in one window, each world's own; at least 1.
+        writer: Trace that every step is written to as it happens, if any.
+        auto_reset: Whether to reset when an episode ends.
+        seed: Seeds the environment on the first reset only. Seeding later ones too would start every
+            episode from the same state.
+        regime: Configuration provider for an environment that reports no configuration of its own.
+        record_observations: Whether the trace's rows carry the observation.
+
+    Raises:
+        ValueError: If `window_steps` is less than 1.
+        InputError: If a vector environment resets its worlds by itself.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        policy: Any,
+        *,
+        window_steps: int,
+        writer: TraceWriter | None = None,
+        auto_reset: bool = False,
+        seed: int | None = None,
+        regime: Any = None,
+        record_observations: bool = False,
+    ) -> None:
+        if window_steps < 1:
+            raise ValueError(f"window_steps is {window_steps!r}; a window has at least one step")
+        recorder = None if writer is None else Recorder(writer, record_observations=record_observations)
+        kind = SeveralWorldsDriver if isinstance(env, VectorEnv) else SingleWorldDriver
+        self._driver: Driver = kind(env, policy, regime, recorder, auto_reset=auto_reset)
+        self._window_steps = window_steps
+        self._seed = seed
+        self._begun = False
+
+    @property
+    def step_index(self) -> int:
+        """Steps taken since the run began, across windows; each world's own."""
+        return self._driver.step_index
+
+    @property
+    def run(self) -> Mapping[str, Any]:
+        """What the environment reported about the run; empty if it reports nothing."""
+        return self._driver.run
+
+    def reset(self) -> None:
+        """Begin the run, or begin again at step 0. For a persistent world, call this once.
+
+        Raises:
+            EnvironmentFailedError: If the environment raises.
+        """
+        seed, self._seed = self._seed, None
+        self._driver.reset(seed)
+        self._begun = True
+
+    def windows(self, total_steps: int) -> Iterator[RolloutWindow]:
+        """Windows until the run has `total_steps` steps; the last one may be shorter.
+
+        Begins the run if `reset` was not called.
+
+        Raises:
+            EnvironmentFailedError: If the environment raises; names the step.
+            NonFiniteRewardError: If a reward is NaN, infinite or no number; names the step.
+            TraceError: If a row cannot be written.
+        """
+        if not self._begun:
+            self.reset()
+        while self.step_index < total_steps:
+            yield self._driver.collect(min(self._window_steps, total_steps - self.step_index))

@@ -1,0 +1,157 @@
+"""What happens to a single step between the environment and the record.
+
+Labelling it with its configuration, making what it stores safe from later changes, and writing it as
+a row of the trace. All of this runs once a step, so it stays free of copies beyond arrays, of
+validation and of logging.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from skyfall_core.base import Transition
+from skyfall_core.errors import EnvironmentFailedError, NonFiniteRewardError
+from skyfall_core.protocols import (
+    DEFAULT_REGIME_ID,
+    record_from_info,
+    regime_from_info,
+    regime_origin_from_info,
+)
+from skyfall_core.trace import TraceWriter
+
+__all__ = ["Recorder", "RegimeLabeller", "as_reward", "environment_failed", "owned", "reward_refused"]
+
+
+def owned(value: Any) -> Any:
+    """`value` with its arrays copied, so that an environment that reuses a buffer cannot change it."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.copy()
+    if kind is dict:
+        return {key: owned(item) for key, item in value.items()}
+    if kind is tuple or kind is list:
+        return kind(owned(item) for item in value)
+    return value
+
+
+def as_reward(reward: Any) -> float:
+    """`reward` as a float; NaN for what is no number."""
+    try:
+        return float(reward)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+class RegimeLabeller:
+    """Says which configuration each step of one world happened under.
+
+    The environment's own label wins. Without one the provider's is stamped, and without a provider
+    the run is one stationary configuration. Where the environment reports a label and no boundary
+    flag, a boundary is where its label changes.
+
+    Args:
+        provider: A regime provider, or None. One with `next_boundary` is asked once a configuration
+            instead of once a step.
+    """
+
+    def __init__(self, provider: Any = None) -> None:
+        self._provider = provider
+        self._next_boundary = getattr(provider, "next_boundary", None)
+        self._regime_at = getattr(provider, "regime_at", None)
+        self._valid_until: float = math.inf if provider is None else 0
+        self._label = DEFAULT_REGIME_ID
+        self._origin: str | None = None
+        self._previous: str | None = None
+
+    def __call__(self, step: int, info: Mapping[str, Any]) -> tuple[str, bool, str | None]:
+        """Label, boundary flag and origin of `step`, given the `info` it returned."""
+        flagged = False
+        if "regime" in info:
+            reported = info["regime"]
+            label, boundary = regime_from_info(info)
+            origin = regime_origin_from_info(info)
+            flagged = isinstance(reported, Mapping) and "boundary" in reported
+        else:
+            if step >= self._valid_until:
+                self._ask(step)
+            label, origin = self._label, self._origin
+        if not flagged:
+            boundary = self._previous is not None and label != self._previous
+        self._previous = label
+        return label, boundary, origin
+
+    def _ask(self, step: int) -> None:
+        if self._regime_at is not None:
+            regime = self._regime_at(step)
+            self._label, self._origin = regime.regime_id, regime.origin
+        else:
+            self._label = str(self._provider.regime_id(step))
+        if self._next_boundary is not None:
+            upcoming = self._next_boundary(step)
+            self._valid_until = math.inf if upcoming is None else upcoming
+
+
+class Recorder:
+    """Lays transitions out as rows of a trace and writes them.
+
+    Args:
+        writer: The trace.
+        record_observations: Whether rows carry the observation.
+    """
+
+    def __init__(self, writer: TraceWriter, *, record_observations: bool = False) -> None:
+        self._writer = writer
+        self._record_observations = record_observations
+
+    def __call__(
+        self,
+        transition: Transition,
+        origin: str | None = None,
+        effective_rank: float | None = None,
+        world: int | None = None,
+    ) -> None:
+        """Write one step; the environment's own record of it is kept whole below the harness's keys."""
+        row: dict[str, Any] = {"step": transition.step}
+        if world is not None:
+            row["world"] = world
+        row["reward"] = transition.reward
+        row["terminated"] = transition.terminated
+        row["truncated"] = transition.truncated
+        row["regime_id"] = transition.regime_id
+        row["boundary"] = transition.boundary
+        if origin is not None:
+            row["origin"] = origin
+        if transition.reward_components:
+            row["reward_components"] = transition.reward_components
+        if effective_rank is not None:
+            row["effective_rank"] = effective_rank
+        if transition.logprob is not None:
+            row["logprob"] = transition.logprob
+        if transition.value is not None:
+            row["value"] = transition.value
+        row["action"] = transition.action
+        if self._record_observations:
+            row["observation"] = transition.observation
+        self._writer.write(row, record_from_info(transition.info))
+
+
+def environment_failed(env: Any, doing: str, error: Exception) -> EnvironmentFailedError:
+    """The error for an environment that raised; whoever raises it chains the cause."""
+    return EnvironmentFailedError(f"{_name_of(env)} failed {doing}: {type(error).__name__}: {error}")
+
+
+def reward_refused(env: Any, step: int, reward: Any, world: int | None = None) -> NonFiniteRewardError:
+    """The error for a reward that no average survives."""
+    where = f"step {step}" if world is None else f"step {step} of world {world}"
+    problem = f"{_name_of(env)} returned reward {reward!r} at {where}; rewards are finite numbers"
+    return NonFiniteRewardError(f"{problem}. A recorded row of this step has a null reward")
+
+
+def _name_of(env: Any) -> str:
+    """What messages call an environment: its registered id, or its class."""
+    spec = getattr(env, "spec", None)
+    return str(getattr(spec, "id", None) or type(env).__name__)

@@ -1,0 +1,198 @@
+"""Writing the record of a run: one JSON object a line, safe before the next step is taken.
+
+Every row reaches the operating system in one write call, so a killed process loses at most the row
+it was writing. A row that cannot be written whole is taken back, so that a full disk leaves whole
+rows only. NaN and infinities become null. An existing trace is never overwritten unasked, and
+appending first cuts off a torn last line.
+
+The format is version 1: see the documentation's page on the trace.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from skyfall_core.errors import TraceError, TraceExistsError
+
+__all__ = ["TRACE_FILE", "TRACE_VERSION", "TraceMode", "TraceWriter", "repair_torn_line"]
+
+TRACE_VERSION = 1
+TRACE_FILE = "traces.jsonl"
+"""Name of the trace inside a run's directory."""
+
+_BLOCK = 1 << 16
+
+
+class TraceMode(str, Enum):
+    """What to do about a trace that is already there."""
+
+    CREATE = "create"
+    OVERWRITE = "overwrite"
+    APPEND = "append"
+
+
+class TraceWriter:
+    """Writes rows to a trace file.
+
+    Args:
+        path: The file; its directory is made.
+        meta: Run metadata that every row repeats.
+        mode: `create` refuses an existing file, `overwrite` replaces it, `append` repairs a torn last
+            line and goes on behind it.
+
+    Attributes:
+        repaired_bytes: Length of the torn line that `append` cut off; 0 otherwise.
+
+    Raises:
+        TraceExistsError: In mode `create`, if the file exists.
+        TraceError: If the file cannot be opened or the metadata cannot be encoded.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        meta: Mapping[str, Any] | None = None,
+        mode: TraceMode | str = TraceMode.CREATE,
+    ) -> None:
+        self.path = Path(path)
+        self._encoder = msgspec.json.Encoder(enc_hook=_plain)
+        self._meta = {"trace_version": TRACE_VERSION, **(meta or {})}
+        self._prefix = self._encode(self._meta)[:-1] + b","
+        self.repaired_bytes = 0
+        self._descriptor: int | None = self._open(TraceMode(mode))
+
+    def write(self, row: Mapping[str, Any], record: Mapping[str, Any] | None = None) -> None:
+        """Append one row.
+
+        Args:
+            row: The harness's keys of one step.
+            record: The environment's own record of it; the harness's keys stand above it.
+
+        Raises:
+            TraceError: If a value cannot be encoded or the operating system refuses the row; the
+                file then ends with the row before.
+        """
+        if self._descriptor is None:
+            raise TraceError(f"{self.path}: the trace is closed")
+        if record:
+            row = {key: value for key, value in record.items() if key not in self._meta} | dict(row)
+        try:
+            line = self._prefix + self._encoder.encode(row)[1:] + b"\n"
+        except (TypeError, ValueError, OverflowError):
+            line = self._prefix + self._encode(row)[1:] + b"\n"
+        try:
+            written = os.write(self._descriptor, line)
+        except OSError as error:
+            raise self._refused(row, error) from error
+        if written != len(line):
+            self._finish(row, line, written)
+
+    def close(self) -> None:
+        """Close the file; closing twice is fine."""
+        if self._descriptor is not None:
+            descriptor, self._descriptor = self._descriptor, None
+            os.close(descriptor)
+
+    def __enter__(self) -> TraceWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _open(self, mode: TraceMode) -> int:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if mode is TraceMode.APPEND else os.O_EXCL)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if mode is TraceMode.OVERWRITE:
+                self.path.unlink(missing_ok=True)
+            if mode is TraceMode.APPEND and self.path.exists():
+                self.repaired_bytes = repair_torn_line(self.path)
+            return os.open(self.path, flags, 0o666)
+        except FileExistsError:
+            if not self.path.exists():  # a file stands where a directory is needed
+                raise TraceError(
+                    f"{self.path.parent} is not a directory; choose another output_dir"
+                ) from None
+            raise TraceExistsError(
+                f"{self.path} already holds a trace; choose another run.name or output_dir, "
+                "or replace it with --overwrite"
+            ) from None
+        except OSError as error:
+            raise TraceError(
+                f"{self.path}: cannot be written: {error.strerror}; choose another output_dir"
+            ) from error
+
+    def _finish(self, row: Mapping[str, Any], line: bytes, written: int) -> None:
+        """Write the rest of a row that was cut short, or take back what was written of it."""
+        descriptor = self._descriptor
+        assert descriptor is not None  # noqa: S101 - write() has checked it
+        total = written
+        try:
+            while total < len(line):
+                total += os.write(descriptor, line[total:])
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(descriptor, os.fstat(descriptor).st_size - total)
+            raise self._refused(row, error) from error
+
+    def _refused(self, row: Mapping[str, Any], error: OSError) -> TraceError:
+        step = row.get("step", "?")
+        return TraceError(
+            f"{self.path}: step {step!r} could not be written: {error.strerror}; every row before it is in the file"
+        )
+
+    def _encode(self, values: Mapping[str, Any]) -> bytes:
+        """Encode key by key, so that a value without a JSON form is named."""
+        parts = []
+        for key, value in values.items():
+            try:
+                parts.append(self._encoder.encode({str(key): value})[1:-1])
+            except (TypeError, ValueError, OverflowError) as error:
+                step = f"step {values['step']!r}: " if "step" in values else ""
+                raise TraceError(f"{self.path}: {step}{key!r} has no JSON form: {error}") from error
+        return b"{" + b",".join(parts) + b"}"
+
+
+def repair_torn_line(path: str | os.PathLike[str]) -> int:
+    """Cut a last line that lacks its line end off a trace.
+
+    Returns:
+        How many bytes were cut off; 0 for a file that ends with a whole line, or is empty.
+    """
+    with Path(path).open("r+b") as file:
+        size = end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(end - _BLOCK, 0)
+            file.seek(start)
+            newline = file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end != size:
+            file.truncate(end)
+    return size - end
+
+
+def _plain(value: Any) -> Any:
+    """JSON-like data for the NumPy values that spaces are full of."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(
+        f"a {type(value).__name__} cannot be written; make it numbers, strings, lists or mappings"
+    )
