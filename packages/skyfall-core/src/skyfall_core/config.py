@@ -217,9 +217,9 @@ class ExperimentConfig(_Section):
     environment: EnvironmentConfig
     algorithm: AlgorithmConfig
     rollout: RolloutConfig
-    regime: RegimeConfig = Field(default_factory=lambda: RegimeConfig())
+    regime: RegimeConfig = Field(default=RegimeConfig())
     reward: RewardConfig | None = None
-    run: RunConfig = Field(default_factory=lambda: RunConfig())
+    run: RunConfig = Field(default=RunConfig())
 
     @model_validator(mode="before")
     @classmethod

@@ -16,10 +16,18 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from skyfall_core.base import RolloutWindow, Transition
-from skyfall_core.errors import InputError, RunError
+from skyfall_core.errors import InputError, RunError, SkyfallError
 from skyfall_core.protocols import describe_run
 from skyfall_core.seeding import spread_seed
-from skyfall_core.steps import Recorder, RegimeLabeller, as_reward, environment_failed, owned, reward_refused
+from skyfall_core.steps import (
+    Recorder,
+    RegimeLabeller,
+    as_reward,
+    environment_failed,
+    policy_failed,
+    owned,
+    reward_refused,
+)
 
 __all__ = ["Driver", "SeveralWorldsDriver", "SingleWorldDriver", "world_info"]
 
@@ -75,7 +83,7 @@ class SingleWorldDriver:
         env, policy, recorder = self._env, self._policy, self._recorder
         transitions: list[Transition] = []
         for step in range(self.step_index, self.step_index + steps):
-            action = policy.act(self._observation)
+            action = self._act(step)
             try:
                 observation, given, terminated, truncated, info = env.step(action)
             except Exception as error:
@@ -104,6 +112,14 @@ class SingleWorldDriver:
             ended = self._auto_reset and (terminated or truncated)
             self._observation = self._first_observation(None) if ended else owned(observation)
         return RolloutWindow(transitions, self.run)
+
+    def _act(self, step: int) -> Any:
+        try:
+            return self._policy.act(self._observation)
+        except SkyfallError:
+            raise
+        except Exception as error:
+            raise policy_failed(self._policy, step, error) from error
 
     def _first_observation(self, seed: int | None) -> Any:
         try:
@@ -204,9 +220,14 @@ class SeveralWorldsDriver:
         return transitions
 
     def _act(self) -> list[Any]:
-        if self._act_batch is None:
-            return [self._policy.act(observation) for observation in self._observations]
-        actions = list(self._act_batch(self._observations))
+        try:
+            if self._act_batch is None:
+                return [self._policy.act(observation) for observation in self._observations]
+            actions = list(self._act_batch(self._observations))
+        except SkyfallError:
+            raise
+        except Exception as error:
+            raise policy_failed(self._policy, self.step_index, error) from error
         if len(actions) != self._env.num_envs:
             problem = f"act_batch gave {len(actions)} actions for {self._env.num_envs} worlds"
             raise RunError(
@@ -223,7 +244,7 @@ class SeveralWorldsDriver:
 
     def _batched(self, actions: list[Any]) -> Any:
         space = self._env.single_action_space
-        return concatenate(space, actions, create_empty_array(space, n=len(actions)))
+        return concatenate(space, actions, create_empty_array(space, n=len(actions)))  # type: ignore[arg-type]  # Gymnasium's annotation leaves out its own result
 
     def _split(self, observations: Any) -> list[Any]:
         return [owned(observation) for observation in iterate(self._env.observation_space, observations)]

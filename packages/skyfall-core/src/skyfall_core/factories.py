@@ -16,13 +16,13 @@ from skyfall_core.errors import ConfigError, SkyfallError, suggestion
 __all__ = ["call_factory"]
 
 
-def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], where: str, **offered: Any) -> Any:
+def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: str, **offered: Any) -> Any:
     """Call `factory` with a document's keywords and with those of `offered` that it names.
 
     Args:
         factory: Any callable.
         kwargs: The document's keywords; they win over `offered`.
-        where: Dotted path of the section that names the factory; `<where>.kwargs` holds the keywords.
+        place: Dotted path of those keywords in the document, such as `algorithm.kwargs`.
         **offered: What the run can supply, such as `observation_space`.
 
     Returns:
@@ -33,14 +33,14 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], where: 
     """
     parameters = _parameters(factory)
     given = {name: value for name, value in offered.items() if name in parameters} | dict(kwargs)
-    name = getattr(factory, "__qualname__", type(factory).__name__)
-    _check_keywords(name, parameters, given, where)
+    name = getattr(getattr(factory, "func", factory), "__qualname__", type(factory).__name__)
+    _check_keywords(name, parameters, given, place)
     try:
         return factory(**given)
     except SkyfallError:
         raise
     except Exception as error:
-        raise ConfigError(f"{where}: building {name} failed: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"{place}: building {name} failed: {type(error).__name__}: {error}") from error
 
 
 def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -51,14 +51,14 @@ def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def _check_keywords(
-    name: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any], where: str
+    name: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any], place: str
 ) -> None:
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     takes = [key for key, parameter in parameters.items() if parameter.kind in kinds]
     if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
         for key in given:
             if key not in takes:
-                raise ConfigError(f"{where}.kwargs.{key}: {name} takes no {key!r}; {suggestion(key, takes)}")
+                raise ConfigError(f"{place}.{key}: {name} takes no {key!r}; {suggestion(key, takes)}")
     for key in takes:
         if parameters[key].default is inspect.Parameter.empty and key not in given:
-            raise ConfigError(f"{where}.kwargs: {name} needs {key!r}, which is not given")
+            raise ConfigError(f"{place}: {name} needs {key!r}, which is not given")

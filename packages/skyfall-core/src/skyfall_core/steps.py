@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from skyfall_core.base import Transition
-from skyfall_core.errors import EnvironmentFailedError, NonFiniteRewardError
+from skyfall_core.errors import EnvironmentFailedError, NonFiniteRewardError, RunError
 from skyfall_core.protocols import (
     DEFAULT_REGIME_ID,
     record_from_info,
@@ -23,7 +23,15 @@ from skyfall_core.protocols import (
 )
 from skyfall_core.trace import TraceWriter
 
-__all__ = ["Recorder", "RegimeLabeller", "as_reward", "environment_failed", "owned", "reward_refused"]
+__all__ = [
+    "Recorder",
+    "RegimeLabeller",
+    "as_reward",
+    "environment_failed",
+    "owned",
+    "policy_failed",
+    "reward_refused",
+]
 
 
 def owned(value: Any) -> Any:
@@ -142,6 +150,11 @@ class Recorder:
 def environment_failed(env: Any, doing: str, error: Exception) -> EnvironmentFailedError:
     """The error for an environment that raised; whoever raises it chains the cause."""
     return EnvironmentFailedError(f"{_name_of(env)} failed {doing}: {type(error).__name__}: {error}")
+
+
+def policy_failed(policy: Any, step: int, error: Exception) -> RunError:
+    """The error for a policy that raised; whoever raises it chains the cause."""
+    return RunError(f"{type(policy).__name__} failed to act at step {step}: {type(error).__name__}: {error}")
 
 
 def reward_refused(env: Any, step: int, reward: Any, world: int | None = None) -> NonFiniteRewardError:

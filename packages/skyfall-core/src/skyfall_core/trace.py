@@ -16,7 +16,7 @@ from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -70,6 +70,23 @@ class TraceWriter:
         self.repaired_bytes = 0
         self._descriptor: int | None = self._open(TraceMode(mode))
 
+    @staticmethod
+    def check(path: str | os.PathLike[str], mode: TraceMode | str = TraceMode.CREATE) -> None:
+        """Say before a run is built what would keep its trace from being written. Changes nothing.
+
+        Raises:
+            TraceExistsError: In mode `create`, if the file exists.
+            TraceError: If the file or its directory cannot be written.
+        """
+        path = Path(path)
+        if TraceMode(mode) is TraceMode.CREATE and path.exists():
+            raise _exists(path)
+        existing = next(place for place in (path, *path.absolute().parents) if place.exists())
+        if existing != path and not existing.is_dir():
+            raise TraceError(f"{path}: {existing} is not a directory; choose another output_dir")
+        if not os.access(existing, os.W_OK):
+            raise TraceError(f"{path}: {existing} is not writable; choose another output_dir")
+
     def write(self, row: Mapping[str, Any], record: Mapping[str, Any] | None = None) -> None:
         """Append one row.
 
@@ -102,7 +119,7 @@ class TraceWriter:
             descriptor, self._descriptor = self._descriptor, None
             os.close(descriptor)
 
-    def __enter__(self) -> TraceWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -120,14 +137,7 @@ class TraceWriter:
                 self.repaired_bytes = repair_torn_line(self.path)
             return os.open(self.path, flags, 0o666)
         except FileExistsError:
-            if not self.path.exists():  # a file stands where a directory is needed
-                raise TraceError(
-                    f"{self.path.parent} is not a directory; choose another output_dir"
-                ) from None
-            raise TraceExistsError(
-                f"{self.path} already holds a trace; choose another run.name or output_dir, "
-                "or replace it with --overwrite"
-            ) from None
+            raise _exists(self.path) from None
         except OSError as error:
             raise TraceError(
                 f"{self.path}: cannot be written: {error.strerror}; choose another output_dir"
@@ -147,10 +157,8 @@ class TraceWriter:
             raise self._refused(row, error) from error
 
     def _refused(self, row: Mapping[str, Any], error: OSError) -> TraceError:
-        step = row.get("step", "?")
-        return TraceError(
-            f"{self.path}: step {step!r} could not be written: {error.strerror}; every row before it is in the file"
-        )
+        problem = f"step {row.get('step')!r} could not be written: {error.strerror}"
+        return TraceError(f"{self.path}: {problem}; every row before it is in the file")
 
     def _encode(self, values: Mapping[str, Any]) -> bytes:
         """Encode key by key, so that a value without a JSON form is named."""
@@ -162,6 +170,11 @@ class TraceWriter:
                 step = f"step {values['step']!r}: " if "step" in values else ""
                 raise TraceError(f"{self.path}: {step}{key!r} has no JSON form: {error}") from error
         return b"{" + b",".join(parts) + b"}"
+
+
+def _exists(path: Path) -> TraceExistsError:
+    remedy = "choose another run.name or output_dir, or replace it with --overwrite"
+    return TraceExistsError(f"{path} already holds a trace; {remedy}")
 
 
 def repair_torn_line(path: str | os.PathLike[str]) -> int:

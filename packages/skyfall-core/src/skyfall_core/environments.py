@@ -1,0 +1,113 @@
+"""Building the environment a document names: one world, or several behind one vector environment.
+
+An id is looked for among the plugins of `skyfall.environments`, then read as `package.module:factory`,
+then as a registered Gymnasium id. Every world gets its own copy of the wrappers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+from gymnasium.envs import registration
+
+from skyfall_core import plugins
+from skyfall_core.errors import ConfigError, suggestion
+from skyfall_core.factories import call_factory
+from skyfall_core.plugins import Group
+
+if TYPE_CHECKING:
+    from skyfall_core.config import EnvironmentConfig
+
+__all__ = ["build_environment", "check_environment_id"]
+
+Prepare = Callable[[Any], Any]
+
+
+def build_environment(config: EnvironmentConfig, prepare: Prepare | None = None) -> Any:
+    """The environment `config` describes.
+
+    Args:
+        config: The document's `environment` section.
+        prepare: Applied to each single world after its wrappers.
+
+    Returns:
+        A `gymnasium.Env`, or a `gymnasium.vector.VectorEnv` for several worlds or where the factory
+        returns one.
+
+    Raises:
+        ConfigError: If the id is unknown, construction fails, or single worlds are needed and the
+            factory returns a vector environment.
+    """
+    check_environment_id(config.id)
+    build_world = partial(_world, config, prepare)
+    if config.worlds == 1:
+        return build_world()
+    vector = plugins.load(plugins.find(Group.VECTORS, config.vector))
+    try:
+        return vector([build_world] * config.worlds)
+    except ConfigError:
+        raise
+    except Exception as error:
+        problem = f"building {config.worlds} worlds failed: {type(error).__name__}: {error}"
+        raise ConfigError(f"environment.worlds: {problem}") from error
+
+
+def check_environment_id(name: str) -> None:
+    """Check that an environment id leads somewhere, without importing what it leads to.
+
+    Raises:
+        ConfigError: If it is neither a plugin, nor of the form `package.module:factory`, nor a
+            registered Gymnasium id; the nearest names are given.
+    """
+    known = plugins.catalogue(Group.ENVIRONMENTS)
+    if name in known:
+        plugins.find(Group.ENVIRONMENTS, name)
+    elif ":" not in name and name not in registration.registry:
+        raise ConfigError(
+            f"environment.id: {name!r} is no registered environment; "
+            f"{_nearest(name, [*known, *registration.registry])}"
+        )
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    hint = suggestion(name, known).partition(" known:")[0]
+    return (
+        hint
+        if hint.startswith("did you mean")
+        else "an id such as 'CartPole-v1', or 'package.module:factory'"
+    )
+
+
+def _world(config: EnvironmentConfig, prepare: Prepare | None) -> Any:
+    env = _bare(config)
+    try:
+        for index, wrapper in enumerate(config.wrappers):
+            factory = partial(plugins.import_attribute(wrapper.factory), env)
+            env = call_factory(factory, wrapper.kwargs, f"environment.wrappers[{index}].kwargs")
+        return env if prepare is None else prepare(env)
+    except BaseException:
+        env.close()
+        raise
+
+
+def _bare(config: EnvironmentConfig) -> Any:
+    """The environment without wrappers of the document's."""
+    place = "environment.kwargs"
+    if config.id in plugins.catalogue(Group.ENVIRONMENTS):
+        return call_factory(plugins.load(plugins.find(Group.ENVIRONMENTS, config.id)), config.kwargs, place)
+    if ":" in config.id and not _is_gymnasium_id(config.id):
+        return call_factory(plugins.import_attribute(config.id), config.kwargs, place)
+    try:
+        return gymnasium.make(config.id, **config.kwargs)
+    except Exception as error:
+        raise ConfigError(
+            f"environment: {config.id!r} cannot be built: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _is_gymnasium_id(name: str) -> bool:
+    """Whether `module:Name-v0` is meant, Gymnasium's way of importing before making."""
+    return not name.partition(":")[2].isidentifier() and "-v" in name

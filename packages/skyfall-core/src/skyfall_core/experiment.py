@@ -1,0 +1,300 @@
+"""Running one experiment, from its configuration to a recorded trace.
+
+Three things happen here and nowhere else. The algorithm is told when one configuration gave way to
+another. The configuration provider is built and bound to the environment that can apply it. And the
+environment is closed whatever happens, one that was passed in included, because an open persistent
+world goes on costing money.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+from gymnasium.vector import VectorEnv
+
+from skyfall_core import plugins, registry
+from skyfall_core.base import Algorithm, RolloutWindow, Transition
+from skyfall_core.config import ExperimentConfig, PolicyConfig, RegimeConfig, RewardConfig
+from skyfall_core.errors import ConfigError, EnvironmentFailedError, RunError, SkyfallError
+from skyfall_core.factories import call_factory
+from skyfall_core.plugins import Group
+from skyfall_core.protocols import capability, regime_origin_from_info
+from skyfall_core.rewards import RewardSpec, ScoredReward
+from skyfall_core.rollout import RolloutCollector
+from skyfall_core.trace import TRACE_FILE, TraceMode, TraceWriter
+
+CONFIG_FILE = "config.yaml"
+"""Name of the resolved document inside a run's directory."""
+
+__all__ = ["RunResult", "ShiftDetector", "WindowReport", "run_experiment", "trace_path_for"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What one run produced. The metrics are not here: they are computed from the trace.
+
+    Attributes:
+        run_id: The run's name.
+        steps: Steps taken; each world's own.
+        window_metrics: What each update reported, in order.
+        regimes: Labels of the configurations seen, in order of first appearance.
+        provenance: What the environment reported about itself.
+        trace_path: The trace, or None when nothing was recorded.
+    """
+
+    run_id: str
+    steps: int
+    window_metrics: list[dict[str, float]] = field(default_factory=list)
+    regimes: tuple[str, ...] = ()
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    trace_path: Path | None = None
+
+    @property
+    def stationary(self) -> bool:
+        """Whether the run saw only one configuration, which leaves half of the metrics without a value."""
+        return len(self.regimes) <= 1
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReport:
+    """How far a run is, after one window.
+
+    Attributes:
+        steps: Steps taken so far; each world's own.
+        mean_reward: Mean reward over the window.
+        regimes: Labels of the configurations in the window, in order of first appearance.
+        metrics: What the update reported.
+    """
+
+    steps: int
+    mean_reward: float
+    regimes: tuple[str, ...]
+    metrics: Mapping[str, float]
+
+
+class ShiftDetector:
+    """Finds where one configuration gave way to another, across windows.
+
+    A shift is where the label changes or a boundary is flagged, never a world's first step. One that
+    all worlds share at one step is told once, any other with its `world`.
+
+    Args:
+        provider: Says what a configuration repeats where the environment does not, or None.
+    """
+
+    def __init__(self, provider: Any = None) -> None:
+        self._regime_at = getattr(provider, "regime_at", None)
+        self._labels: dict[int, str] = {}
+
+    def __call__(self, window: RolloutWindow) -> list[dict[str, Any]]:
+        """The shifts inside `window` in step order, as `on_regime_shift` takes them."""
+        streams = window.streams or ()
+        found: dict[tuple[int, str, str], list[tuple[int, Transition]]] = {}
+        for world, stream in enumerate(streams):
+            for position in stream:
+                transition = window.transitions[position]
+                current, previous = transition.regime_id, self._labels.get(world)
+                if previous is not None and (transition.boundary or current != previous):
+                    found.setdefault((transition.step, previous, current), []).append((world, transition))
+                self._labels[world] = current
+        told = []
+        for (step, previous, current), happened in sorted(found.items(), key=lambda item: item[0]):
+            shared = len(happened) == len(streams)
+            for world, transition in happened[:1] if shared else happened:
+                shift = {
+                    "previous": previous,
+                    "current": current,
+                    "origin": self._origin(transition),
+                    "step": step,
+                }
+                told.append(shift if shared else {**shift, "world": world})
+        return told
+
+    def _origin(self, transition: Transition) -> str | None:
+        if "regime" in transition.info or self._regime_at is None:
+            return regime_origin_from_info(transition.info)
+        origin = self._regime_at(transition.step).origin
+        return None if origin is None else str(origin)
+
+
+def trace_path_for(config: ExperimentConfig) -> Path | None:
+    """Where the run's trace belongs, or None when the document names no `output_dir`."""
+    if config.run.output_dir is None:
+        return None
+    return config.run.output_dir / str(config.run.name) / TRACE_FILE
+
+
+def run_experiment(
+    config: ExperimentConfig,
+    *,
+    trace_path: str | Path | None = None,
+    env: Any | None = None,
+    algorithm: Any | None = None,
+    trace_mode: TraceMode | str = TraceMode.CREATE,
+    on_window: Callable[[WindowReport], None] | None = None,
+) -> RunResult:
+    """Run one experiment to its step budget.
+
+    Args:
+        config: What to run.
+        trace_path: Where to record it; by default `trace_path_for(config)`.
+        env: Used instead of the environment the configuration describes, and closed at the end all
+            the same.
+        algorithm: Used instead of the one the configuration describes.
+        trace_mode: What to do about a trace that is already there.
+        on_window: Called after each window's update.
+
+    Raises:
+        InputError: If something the configuration names cannot be built, or a trace is in the way.
+        RunError: If the run fails on its way; everything before is in the trace.
+    """
+    path = trace_path_for(config) if trace_path is None else Path(trace_path)
+    with ExitStack() as stack:
+        if env is not None:
+            stack.enter_context(_closing(env))
+        if path is not None:
+            TraceWriter.check(path, trace_mode)
+        provider = _provider(config.regime)
+        prepare = partial(_prepared, config.reward, provider)
+        if env is not None:
+            env = prepare(env)
+        else:
+            env = config.environment.build(prepare)
+            stack.enter_context(_closing(env))
+        algorithm = _algorithm(config, env) if algorithm is None else algorithm
+        writer = None
+        if path is not None:
+            writer = stack.enter_context(TraceWriter(path, config.run.meta(), trace_mode))
+            path.with_name(CONFIG_FILE).write_text(config.to_yaml(), encoding="utf-8")
+        collector = RolloutCollector(
+            env,
+            algorithm.policy,
+            window_steps=config.rollout.window_steps,
+            writer=writer,
+            auto_reset=config.rollout.auto_reset,
+            seed=config.run.seed,
+            regime=provider,
+            record_observations=config.rollout.record_observations,
+        )
+        windows = collector.windows(config.rollout.total_steps)
+        reports = _learn(windows, algorithm, ShiftDetector(provider))
+        metrics, regimes = [], {}
+        for report in reports:
+            metrics.append(dict(report.metrics))
+            regimes.update(dict.fromkeys(report.regimes))
+            if on_window is not None:
+                on_window(report)
+        run_id = str(config.run.name)
+        return RunResult(run_id, collector.step_index, metrics, tuple(regimes), dict(collector.run), path)
+
+
+def _learn(
+    windows: Iterator[RolloutWindow], algorithm: Algorithm, shifts_in: ShiftDetector
+) -> Iterator[WindowReport]:
+    """Let the algorithm learn from each window, and say how far the run is."""
+    on_regime_shift = getattr(algorithm, "on_regime_shift", None)
+    steps = 0
+    for window in windows:
+        steps += len(window.streams[0]) if window.streams else len(window)
+        doing = "on_regime_shift"
+        try:
+            for shift in shifts_in(window):
+                if on_regime_shift is not None:
+                    on_regime_shift(shift)
+            doing = "update"
+            metrics = algorithm.update(window)
+        except SkyfallError:
+            raise
+        except Exception as error:
+            problem = f"{doing} failed after step {steps - 1}: {type(error).__name__}: {error}"
+            raise RunError(f"{type(algorithm).__name__}.{problem}") from error
+        rewards = window.rewards
+        yield WindowReport(steps, sum(rewards) / len(rewards), tuple(dict.fromkeys(window.regimes)), metrics)
+        del window  # the next one is collected without holding on to this one
+
+
+def _provider(config: RegimeConfig) -> Any:
+    factory = plugins.load(plugins.find(Group.REGIMES, config.provider))
+    return call_factory(factory, config.params, "regime.params")
+
+
+def _prepared(reward: RewardConfig | None, provider: Any, env: Any) -> Any:
+    """`env` under the document's reward, with the provider bound where it can be."""
+    if reward is not None:
+        if not isinstance(env, gymnasium.Env):
+            problem = (
+                f"{type(env).__name__} is not a single gymnasium.Env, which is what a reward spec scores"
+            )
+            raise ConfigError(f"reward: {problem}; leave the section out or use environment.worlds")
+        env = ScoredReward(env, _reward_spec(reward))
+    bind_regime = capability(env, "bind_regime")
+    if callable(bind_regime):
+        bind_regime(provider)
+        return env
+    for regime in getattr(provider, "regimes", ()):
+        if regime.axes:
+            axes = ", ".join(map(repr, regime.axes))
+            raise ConfigError(
+                f"regime: configuration {regime.regime_id!r} sets {axes}, and nothing in the environment applies "
+                "it; add the wrapper 'skyfall_core.envs:AttributeShift' or leave the axes out"
+            )
+    return env
+
+
+def _reward_spec(config: RewardConfig) -> RewardSpec:
+    if ":" in config.spec:
+        factory = plugins.import_attribute(config.spec)
+    else:
+        factory = plugins.load(plugins.find(Group.REWARDS, config.spec))
+    spec = call_factory(factory, config.params, "reward.params")
+    if not isinstance(spec, RewardSpec):
+        raise ConfigError(f"reward.spec: {config.spec!r} gave a {type(spec).__name__}, not a RewardSpec")
+    return spec
+
+
+def _algorithm(config: ExperimentConfig, env: Any) -> Any:
+    several = isinstance(env, VectorEnv)
+    spaces = {
+        name: getattr(env, f"single_{name}" if several else name, None)
+        for name in ("observation_space", "action_space")
+    }
+    offered: dict[str, Any] = dict(spaces)
+    if config.algorithm.policy is not None:
+        offered["policy"] = _policy(config.algorithm.policy, spaces)
+    factory = registry.resolve(config.algorithm.name)
+    if "policy" in offered and "policy" not in inspect.signature(factory).parameters:
+        raise ConfigError(f"algorithm.policy: {config.algorithm.name!r} takes no policy; leave it out")
+    return call_factory(factory, config.algorithm.kwargs, "algorithm.kwargs", **offered)
+
+
+def _policy(config: PolicyConfig, spaces: Mapping[str, Any]) -> Any:
+    if ":" in config.factory:
+        factory = plugins.import_attribute(config.factory)
+    else:
+        factory = plugins.load(plugins.find(Group.POLICIES, config.factory))
+    return call_factory(factory, config.kwargs, "algorithm.policy.kwargs", **spaces)
+
+
+@contextmanager
+def _closing(env: Any) -> Iterator[None]:
+    """Close `env` whatever happens, without hiding why the run ended."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            env.close()
+        except Exception as failure:  # noqa: BLE001 - told beside the reason the run ended
+            error.add_note(f"closing the environment failed too: {type(failure).__name__}: {failure}")
+        raise
+    try:
+        env.close()
+    except Exception as error:
+        problem = f"{type(env).__name__} failed to close: {type(error).__name__}: {error}"
+        raise EnvironmentFailedError(problem) from error
