@@ -34,7 +34,10 @@ __all__ = [
     "RewardConfig",
     "RolloutConfig",
     "RunConfig",
+    "Section",
     "WrapperConfig",
+    "explain",
+    "file_name",
     "load_config",
     "parse_config",
 ]
@@ -70,7 +73,12 @@ def _named_or_dotted(group: Group | None) -> Callable[[str], str]:
     return check
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
+    """`name`, if it can name a directory that stays inside its parent.
+
+    Raises:
+        ValueError: If it holds a separator, is `.` or `..`, or is too long.
+    """
     if name in {"", ".", ".."} or any(mark in name for mark in "/\\\0") or len(name.encode()) > 200:
         raise ValueError(
             f"{name!r} becomes a directory's name: no separators, not '.' or '..', at most 200 bytes"
@@ -82,20 +90,20 @@ Dotted = Annotated[str, AfterValidator(_named_or_dotted(None))]
 Keywords = Annotated[dict[str, Any], Field(description="Passed on untouched.")]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
     """A section that refuses what it does not declare."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class WrapperConfig(_Section):
+class WrapperConfig(Section):
     """A wrapper put around the environment, innermost first."""
 
     factory: Dotted = Field(description="`package.module:wrapper`, called with the environment.")
     kwargs: Keywords = Field(default_factory=dict)
 
 
-class EnvironmentConfig(_Section):
+class EnvironmentConfig(Section):
     """Which environment to train against."""
 
     id: str = Field(
@@ -126,7 +134,7 @@ class EnvironmentConfig(_Section):
         return build_environment(self, prepare)
 
 
-class PolicyConfig(_Section):
+class PolicyConfig(Section):
     """Which policy the algorithm trains."""
 
     factory: Annotated[str, AfterValidator(_named_or_dotted(Group.POLICIES))] = Field(
@@ -135,7 +143,7 @@ class PolicyConfig(_Section):
     kwargs: Keywords = Field(default_factory=dict)
 
 
-class AlgorithmConfig(_Section):
+class AlgorithmConfig(Section):
     """Which algorithm learns, by registered name; the name is checked, nothing is imported."""
 
     name: Annotated[str, AfterValidator(_named(Group.ALGORITHMS))] = Field(
@@ -147,7 +155,7 @@ class AlgorithmConfig(_Section):
     )
 
 
-class RolloutConfig(_Section):
+class RolloutConfig(Section):
     """How much experience an update sees, and how much the run collects. Steps are each world's own."""
 
     window_steps: int = Field(
@@ -161,7 +169,7 @@ class RolloutConfig(_Section):
     record_observations: bool = Field(default=False, description="Write observations to the trace.")
 
 
-class RegimeConfig(_Section):
+class RegimeConfig(Section):
     """Which provider decides the active configuration; `constant` is a stationary control."""
 
     provider: Annotated[str, AfterValidator(_named(Group.REGIMES))] = Field(
@@ -170,7 +178,7 @@ class RegimeConfig(_Section):
     params: Keywords = Field(default_factory=dict)
 
 
-class RewardConfig(_Section):
+class RewardConfig(Section):
     """Which reward specification scores the environment's record. There is no default."""
 
     spec: Annotated[str, AfterValidator(_named_or_dotted(Group.REWARDS))] = Field(
@@ -179,10 +187,10 @@ class RewardConfig(_Section):
     params: Keywords = Field(default_factory=dict)
 
 
-class RunConfig(_Section):
+class RunConfig(Section):
     """Identity and outputs; the identity goes into every row of the trace."""
 
-    name: Annotated[str, AfterValidator(_file_name)] | None = Field(
+    name: Annotated[str, AfterValidator(file_name)] | None = Field(
         default=None, description="Run id and directory name; made from algorithm and seed when missing."
     )
     seed: int | None = Field(
@@ -211,7 +219,7 @@ class RunConfig(_Section):
         return {key: value for key, value in items.items() if value is not None}
 
 
-class ExperimentConfig(_Section):
+class ExperimentConfig(Section):
     """A complete run: an environment, an algorithm, and how much to collect."""
 
     environment: EnvironmentConfig
@@ -277,7 +285,8 @@ def parse_config(document: Document) -> ExperimentConfig:
     try:
         config = ExperimentConfig.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(_explain(error, document)) from None
+        raise ConfigError(explain(error, document, ExperimentConfig)) from None
+    _check_environment(document, config.environment)
     _check_schedule(document, config.regime)
     return config
 
@@ -325,6 +334,14 @@ def _free_form(dotted: str) -> bool:
     return any(part in {"kwargs", "params"} for part in dotted.split("."))
 
 
+def _check_environment(document: Document, environment: EnvironmentConfig) -> None:
+    from skyfall_core.environments import environment_id_problem  # noqa: PLC0415 - Gymnasium only for a document
+
+    problem = environment_id_problem(environment.id)
+    if problem is not None:
+        raise ConfigError(f"{document.place('environment.id')}: {problem}")
+
+
 def _check_schedule(document: Document, regime: RegimeConfig) -> None:
     """Build an inline or referenced schedule once, so that its faults are told with the others'."""
     if regime.provider != "scheduled" or "schedule" not in regime.params:
@@ -341,18 +358,24 @@ def _check_schedule(document: Document, regime: RegimeConfig) -> None:
         raise ConfigError(f"{document.place(place)}: {error.problem}") from None
 
 
-def _explain(error: ValidationError, document: Document) -> str:
-    """One line a fault: place, value, what is wrong, and the remedy."""
-    return "\n".join(_fault(fault, document) for fault in error.errors(include_url=False))
+def explain(error: ValidationError, document: Document, model: type[BaseModel]) -> str:
+    """One line a fault: place, value, what is wrong, and the remedy.
+
+    Args:
+        error: What validation found.
+        document: The document it was found in, for the places.
+        model: The model the document was validated as, for the nearest keys.
+    """
+    return "\n".join(_fault(fault, document, model) for fault in error.errors(include_url=False))
 
 
-def _fault(fault: Mapping[str, Any], document: Document) -> str:
+def _fault(fault: Mapping[str, Any], document: Document, model: type[BaseModel]) -> str:
     location = fault["loc"]
     dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
     place = document.place(dotted)
     match fault["type"]:
         case "extra_forbidden":
-            return f"{place}: unknown key; {suggestion(str(location[-1]), _keys_beside(location))}"
+            return f"{place}: unknown key; {suggestion(str(location[-1]), _keys_beside(location, model))}"
         case "missing":
             return f"{place}: missing; it has no default"
         case "value_error":
@@ -362,13 +385,13 @@ def _fault(fault: Mapping[str, Any], document: Document) -> str:
             return f"{place}: {fault['input']!r} should be {message}"
 
 
-def _keys_beside(location: tuple[int | str, ...]) -> list[str]:
+def _keys_beside(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
     """The keys that the section holding `location` declares."""
-    model: Any = ExperimentConfig
+    section: Any = model
     for part in location[:-1]:
-        if isinstance(part, str):
-            model = _model_in(model.model_fields[part].annotation)
-    return list(model.model_fields)
+        if isinstance(part, str) and section is not None:
+            section = _model_in(section.model_fields[part].annotation)
+    return list(section.model_fields) if section is not None else []
 
 
 def _model_in(annotation: Any) -> Any:

@@ -24,8 +24,8 @@ from skyfall_core.steps import (
     RegimeLabeller,
     as_reward,
     environment_failed,
-    policy_failed,
     owned,
+    policy_failed,
     reward_refused,
 )
 

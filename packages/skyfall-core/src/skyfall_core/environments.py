@@ -6,6 +6,7 @@ then as a registered Gymnasium id. Every world gets its own copy of the wrappers
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,14 @@ import gymnasium
 from gymnasium.envs import registration
 
 from skyfall_core import plugins
-from skyfall_core.errors import ConfigError, suggestion
+from skyfall_core.errors import ConfigError
 from skyfall_core.factories import call_factory
 from skyfall_core.plugins import Group
 
 if TYPE_CHECKING:
     from skyfall_core.config import EnvironmentConfig
 
-__all__ = ["build_environment", "check_environment_id"]
+__all__ = ["build_environment", "environment_id_problem"]
 
 Prepare = Callable[[Any], Any]
 
@@ -41,7 +42,9 @@ def build_environment(config: EnvironmentConfig, prepare: Prepare | None = None)
         ConfigError: If the id is unknown, construction fails, or single worlds are needed and the
             factory returns a vector environment.
     """
-    check_environment_id(config.id)
+    problem = environment_id_problem(config.id)
+    if problem is not None:
+        raise ConfigError(f"environment.id: {problem}")
     build_world = partial(_world, config, prepare)
     if config.worlds == 1:
         return build_world()
@@ -55,30 +58,24 @@ def build_environment(config: EnvironmentConfig, prepare: Prepare | None = None)
         raise ConfigError(f"environment.worlds: {problem}") from error
 
 
-def check_environment_id(name: str) -> None:
-    """Check that an environment id leads somewhere, without importing what it leads to.
+def environment_id_problem(name: str) -> str | None:
+    """Why an environment id leads nowhere, or None. Imports nothing that it leads to.
 
-    Raises:
-        ConfigError: If it is neither a plugin, nor of the form `package.module:factory`, nor a
-            registered Gymnasium id; the nearest names are given.
+    An id of the form `package.module:factory`, or with a module to import first, is taken as given.
     """
     known = plugins.catalogue(Group.ENVIRONMENTS)
     if name in known:
         plugins.find(Group.ENVIRONMENTS, name)
-    elif ":" not in name and name not in registration.registry:
-        raise ConfigError(
-            f"environment.id: {name!r} is no registered environment; "
-            f"{_nearest(name, [*known, *registration.registry])}"
-        )
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    hint = suggestion(name, known).partition(" known:")[0]
-    return (
-        hint
-        if hint.startswith("did you mean")
-        else "an id such as 'CartPole-v1', or 'package.module:factory'"
+        return None
+    if ":" in name or name in registration.registry:
+        return None
+    nearest = difflib.get_close_matches(name, [*known, *registration.registry], n=1)
+    remedy = (
+        f"did you mean {nearest[0]!r}?"
+        if nearest
+        else "give an id like 'CartPole-v1' or 'package.module:factory'"
     )
+    return f"{name!r} is no registered environment; {remedy}"
 
 
 def _world(config: EnvironmentConfig, prepare: Prepare | None) -> Any:

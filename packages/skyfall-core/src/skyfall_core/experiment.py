@@ -241,10 +241,9 @@ def _prepared(reward: RewardConfig | None, provider: Any, env: Any) -> Any:
     for regime in getattr(provider, "regimes", ()):
         if regime.axes:
             axes = ", ".join(map(repr, regime.axes))
-            raise ConfigError(
-                f"regime: configuration {regime.regime_id!r} sets {axes}, and nothing in the environment applies "
-                "it; add the wrapper 'skyfall_core.envs:AttributeShift' or leave the axes out"
-            )
+            problem = f"{regime.regime_id!r} sets {axes}, and nothing in the environment applies it"
+            remedy = "add the wrapper 'skyfall_core.envs:AttributeShift' or leave the axes out"
+            raise ConfigError(f"regime: configuration {problem}; {remedy}")
     return env
 
 

@@ -1,0 +1,75 @@
+"""The command line's tree: built-in commands, then those of the group `skyfall.commands`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from skyfall_core import __version__, plugins
+from skyfall_core.cli.plugins import list_plugins
+from skyfall_core.cli.reporting import guarded
+from skyfall_core.cli.run import run
+from skyfall_core.cli.sweep import sweep
+from skyfall_core.cli.validate import validate
+from skyfall_core.errors import PluginError
+from skyfall_core.plugins import Group
+
+__all__ = ["build_app", "main"]
+
+
+def main() -> None:
+    """Entry point of `skyfall`."""
+    build_app()()
+
+
+def build_app() -> typer.Typer:
+    """The application, with every installed command in it."""
+    app = typer.Typer(
+        name="skyfall",
+        help="Run, record and score continual reinforcement learning.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    app.command("run")(guarded(run))
+    app.command("sweep")(guarded(sweep))
+    app.command("validate")(guarded(validate))
+    app.command("plugins")(guarded(list_plugins))
+    for name in plugins.catalogue(Group.COMMANDS):
+        _add(app, name)
+    return app
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    if version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    """Add a plugin's command: a function, or a Typer application with commands of its own."""
+    try:
+        command = plugins.load(plugins.find(Group.COMMANDS, name))
+    except PluginError as error:
+        app.command(name, help=f"(cannot be loaded: {error})")(guarded(_raising(error)))
+        return
+    if isinstance(command, typer.Typer):
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(guarded(command))
+
+
+def _raising(error: PluginError) -> Callable[..., Any]:
+    """A command that says why it is not there."""
+
+    def unavailable() -> None:
+        raise error
+
+    return unavailable

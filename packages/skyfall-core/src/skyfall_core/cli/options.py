@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["AsJson", "Document", "Overwrite", "Quiet", "Settings"]
+
+Document = Annotated[Path, typer.Argument(help="A YAML document.", show_default=False)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="PATH=VALUE", help="Replace one value, e.g. rollout.total_steps=500; repeatable."
+    ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a trace that is already there.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no closing remarks.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -1,0 +1,87 @@
+"""`skyfall run`: one experiment, from its document to its scorecard."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from skyfall_core import plugins
+from skyfall_core.cli.options import AsJson, Document, Overwrite, Quiet, Settings
+from skyfall_core.cli.progress import progress_of
+from skyfall_core.cli.reporting import interruptible, say
+from skyfall_core.plugins import Group
+
+if TYPE_CHECKING:
+    from skyfall_core.config import ExperimentConfig
+    from skyfall_core.experiment import RunResult
+
+__all__ = ["run", "run_and_tell"]
+
+
+def run(
+    config: Document,
+    settings: Settings = None,
+    overwrite: Overwrite = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run one experiment, record it, and print its scorecard."""
+    from skyfall_core.config import load_config  # noqa: PLC0415 - kept out of --help
+
+    experiment = load_config(config, settings or ())
+    result = run_and_tell(experiment, overwrite=overwrite, quiet=quiet)
+    if as_json:
+        typer.echo(json.dumps(_plain(result)))
+    elif result.trace_path is None:
+        say("nothing was recorded: the document names no run.output_dir")
+    else:
+        _score(result.trace_path, quiet=quiet)
+
+
+def run_and_tell(experiment: ExperimentConfig, *, overwrite: bool, quiet: bool) -> RunResult:
+    """Run one experiment with progress; say where the record is when it stops early."""
+    from skyfall_core.experiment import run_experiment, trace_path_for  # noqa: PLC0415
+    from skyfall_core.trace import TraceMode  # noqa: PLC0415
+
+    mode = TraceMode.OVERWRITE if overwrite else TraceMode.CREATE
+    path, budget = trace_path_for(experiment), experiment.rollout.total_steps
+    try:
+        with interruptible(), progress_of(str(experiment.run.name), budget, quiet=quiet) as on_window:
+            return run_experiment(experiment, trace_mode=mode, on_window=on_window)
+    except KeyboardInterrupt:
+        if path is not None and path.exists():
+            say(f"stopped; every step taken is in {shown(path)}")
+            say(f"score it with: skyfall score {shown(path.parent)}")
+        raise
+
+
+def shown(path: Path) -> str:
+    """`path` as short as it can be typed from here."""
+    resolved = path.resolve()
+    return str(resolved.relative_to(Path.cwd())) if resolved.is_relative_to(Path.cwd()) else str(resolved)
+
+
+def _score(trace: Path, *, quiet: bool) -> None:
+    """Print the scorecard through the `score` command, if a distribution provides it."""
+    if not quiet:
+        say(f"recorded {shown(trace)}")
+    if "score" not in plugins.catalogue(Group.COMMANDS):
+        say("to score it: pip install skyfall-metrics, then: skyfall score " + shown(trace.parent))
+        return
+    score = plugins.load(plugins.find(Group.COMMANDS, "score"))
+    score([trace.parent])
+
+
+def _plain(result: RunResult) -> dict[str, object]:
+    return {
+        "run_id": result.run_id,
+        "steps": result.steps,
+        "regimes": list(result.regimes),
+        "stationary": result.stationary,
+        "trace_path": None if result.trace_path is None else str(result.trace_path),
+        "provenance": dict(result.provenance),
+        "last_window": result.window_metrics[-1] if result.window_metrics else {},
+    }

@@ -1,0 +1,134 @@
+"""A matrix of experiments, written once.
+
+A sweep names what every cell shares, what varies, and where the cells write. Expanding it gives
+ordinary `ExperimentConfig`s and runs nothing, so a matrix worth many hours can be looked at before it
+starts. Every cell carries its family, task and seed in each row of its trace.
+
+`run.seed` seeds the environment and nothing else. Writing `SEED` where another seed belongs (a
+policy's, a replay buffer's) fills the cell's seed in; nothing is guessed from signatures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError
+
+from skyfall_core.config import SEED, ExperimentConfig, Section, explain, file_name, parse_config
+from skyfall_core.documents import Document, overridden, read_document
+from skyfall_core.errors import ConfigError
+
+__all__ = ["SEED", "SweepConfig", "expand_sweep", "load_sweep", "merge"]
+
+Overrides = dict[str, Any]
+Name = Annotated[str, AfterValidator(file_name)]
+
+
+def _distinct(seeds: list[int]) -> list[int]:
+    repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
+    if repeated:
+        raise ValueError(
+            f"seed {repeated[0]} stands {seeds.count(repeated[0])} times; each cell needs its own"
+        )
+    return seeds
+
+
+class SweepConfig(Section):
+    """What every cell shares, and what varies across them."""
+
+    base: Overrides = Field(description="An experiment document that every cell starts from.")
+    families: dict[Name, Overrides | None] = Field(
+        min_length=1, description="Arm to the overrides that make it; the arm's name becomes `algorithm_id`."
+    )
+    tasks: list[Name] | dict[Name, Overrides | None] = Field(
+        default_factory=list, description="Task names, or task to its overrides; none gives one unnamed task."
+    )
+    seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_distinct)] = Field(
+        min_length=1, description="One cell each, for every family and task."
+    )
+    output_dir: Path = Field(strict=False, description="Where the cells' directories go.")
+
+    @property
+    def overrides_by_task(self) -> Mapping[str | None, Overrides]:
+        """Each task's overrides; a single None where no task is named."""
+        if isinstance(self.tasks, list):
+            return {task: {} for task in self.tasks} or {None: {}}
+        return {task: overrides or {} for task, overrides in self.tasks.items()} or {None: {}}
+
+
+def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """`overlay` over `base`, one level into each section.
+
+    A section in both keeps the keys that `overlay` does not give; below that nothing is merged, so a
+    family can replace `kwargs` as a whole. A section that `overlay` sets to None is taken out, which
+    is how an arm says that it has no `reward`.
+    """
+    merged = dict(base)
+    for section, content in overlay.items():
+        below = merged.get(section)
+        if content is None:
+            merged.pop(section, None)
+        elif isinstance(below, Mapping) and isinstance(content, Mapping):
+            merged[section] = {**below, **content}
+        else:
+            merged[section] = content
+    return merged
+
+
+def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[ExperimentConfig]:
+    """Read a sweep document and expand it.
+
+    Args:
+        path: The YAML file.
+        overrides: `dotted.path=value` each, applied to the sweep document.
+
+    Raises:
+        ConfigError: Naming file, dotted path, value and remedy, in the sweep or in a cell.
+    """
+    return parse_sweep(overridden(read_document(path), overrides))
+
+
+def parse_sweep(document: Document) -> list[ExperimentConfig]:
+    """The experiments a sweep document describes."""
+    content = dict(document.content)
+    if isinstance(content.get("output_dir"), str) and document.path is not None:
+        content["output_dir"] = str(document.path.parent / content["output_dir"])
+    try:
+        sweep = SweepConfig.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(explain(error, document, SweepConfig)) from None
+    return expand_sweep(sweep, document.path)
+
+
+def expand_sweep(sweep: SweepConfig, path: Path | None = None) -> list[ExperimentConfig]:
+    """The experiments a sweep describes: family by family, in it task by task, in it seed by seed.
+
+    Args:
+        sweep: The matrix.
+        path: The document it came from; relative paths in cells are relative to it.
+
+    Raises:
+        ConfigError: If a cell is no valid experiment; the cell is named.
+    """
+    cells = []
+    for name, document in _cells(sweep, path):
+        try:
+            cells.append(parse_config(document))
+        except ConfigError as error:
+            raise ConfigError("\n".join(f"cell {name}: {line}" for line in str(error).splitlines())) from None
+    return cells
+
+
+def _cells(sweep: SweepConfig, path: Path | None) -> Iterator[tuple[str, Document]]:
+    output_dir = str(sweep.output_dir.absolute())
+    for family, overrides in sweep.families.items():
+        for task, task_overrides in sweep.overrides_by_task.items():
+            for seed in sweep.seeds:
+                name = "-".join(part for part in (family, task, f"seed{seed}") if part)
+                identity = {"name": name, "seed": seed, "algorithm_id": family, "output_dir": output_dir}
+                if task is not None:
+                    identity["task"] = task
+                cell = merge(merge(merge(sweep.base, overrides or {}), task_overrides), {"run": identity})
+                yield name, Document(cell, path)
