@@ -12,6 +12,7 @@ relative to the working directory, and the string `SEED` stands for `run.seed`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -327,7 +328,7 @@ def _located(document: Document, value: Any, dotted: str = "") -> Any:
         return value
     from_command_line = any(dotted == above or dotted.startswith(f"{above}.") for above in document.overrides)
     base = Path.cwd() if from_command_line else document.path.parent
-    return str(Path(base, value).expanduser())
+    return os.path.normpath(Path(base, Path(value).expanduser()).absolute())
 
 
 def _free_form(dotted: str) -> bool:
