@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
+from gymnasium.vector import VectorWrapper
+
 __all__ = [
     "DEFAULT_REGIME_ID",
     "BindsRegime",
@@ -47,6 +49,8 @@ class BindsRegime(Protocol):
 
 def capability(env: Any, name: str) -> Any | None:
     """The attribute `name` of `env` or of any wrapper inside it; None when nobody has it."""
+    while isinstance(env, VectorWrapper) and not hasattr(env, name):
+        env = env.env  # Gymnasium has no attribute lookup for vector wrappers
     has_attribute = getattr(env, "has_wrapper_attr", None)
     if callable(has_attribute):
         return env.get_wrapper_attr(name) if has_attribute(name) else None
