@@ -45,11 +45,7 @@ class Module:
 
     def render(self) -> str:
         """Its page in Markdown."""
-        prose = ""
-        if self.owner:
-            prose = (
-                f"Re-exports `{self.owner}`.\n\n::: {self.owner}\n    options: {{members: [], {QUIET}}}\n\n"
-            )
+        prose = f"::: {self.owner}\n    options: {{members: [], {QUIET}}}\n\n" if self.owner else ""
         return f"# `{self.name}`\n\n{prose}::: {self.name}\n    options: {{{QUIET}}}\n"
 
 
