@@ -55,7 +55,7 @@ class Thermostat(gymnasium.Env[Observation, np.int64]):
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Heat (1) or not (0) for one step."""
         regime = self.provider.regime_at(self.clock)
-        boundary = self.clock > 0 and self.provider.is_boundary(self.clock)
+        boundary = self.provider.is_boundary(self.clock)
         self.clock += 1
         outside = float(regime.axes["outside"])
         self.inside += self.leak * (outside - self.inside) + 2.0 * int(action)

@@ -32,5 +32,5 @@ class DayNight:
         return self.regime_at(step).regime_id
 
     def is_boundary(self, step: int) -> bool:
-        """Whether a day or a night begins here."""
-        return step % self.period in (0, self.day_steps)
+        """Whether a day follows a night here, or a night a day."""
+        return step > 0 and step % self.period in {0, self.day_steps}

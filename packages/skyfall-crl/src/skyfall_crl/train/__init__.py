@@ -17,6 +17,13 @@ from skyfall_crl.train.config import (
     load_config,
     parse_config,
 )
+from skyfall_crl.train.experiment import (
+    RunResult,
+    ShiftDetector,
+    WindowReport,
+    run_experiment,
+    trace_path_for,
+)
 from skyfall_crl.train.protocols import (
     DEFAULT_REGIME_ID,
     BindsRegime,
@@ -47,7 +54,10 @@ __all__ = [
     "RolloutConfig",
     "RolloutWindow",
     "RunConfig",
+    "RunResult",
+    "ShiftDetector",
     "Transition",
+    "WindowReport",
     "WrapperConfig",
     "capability",
     "compute_gae",
@@ -59,4 +69,6 @@ __all__ = [
     "regime_from_info",
     "regime_origin_from_info",
     "registry",
+    "run_experiment",
+    "trace_path_for",
 ]
