@@ -1,0 +1,58 @@
+"""Every check of the workspace by name; `.ci/run` and CONTRIBUTING call these and nothing else.
+
+The sessions share the workspace's own environment, which uv keeps in step with the sources, so a
+second run costs what the check costs. `tests_alone` builds throw-away environments of its own.
+"""
+
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2026"
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "types", "tests"]
+
+DEV = ("uv", "run", "--group", "dev")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Formatting, style, and which package may import which."""
+    session.run(*DEV, "ruff", "format", "--check")
+    session.run(*DEV, "ruff", "check")
+    session.run(*DEV, "lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Static types, strictly."""
+    session.run(*DEV, "mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """The quick tests; further arguments go to pytest."""
+    session.run(*DEV, "pytest", *session.posargs)
+
+
+@nox.session
+def tests_alone(session: nox.Session) -> None:
+    """Each distribution in an environment that holds only it, and a foreign plugin in its own."""
+    session.run(*DEV, "pytest", "-m", "alone", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation site into `site/`, where any warning is an error."""
+    mkdocs = ("uv", "run", "--group", "docs", "mkdocs")
+    session.run(*mkdocs, "build", "--strict", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Side-by-side measurements; `nox -s bench -- trace` runs benchmarks/bench_trace.py alone."""
+    topics = session.posargs or sorted(
+        path.stem.removeprefix("bench_") for path in Path("benchmarks").glob("bench_*.py")
+    )
+    for topic in topics:
+        session.run(*DEV, "python", f"benchmarks/bench_{topic}.py")
