@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from copy import deepcopy
 from enum import Enum
 from typing import Any, SupportsIndex
@@ -26,6 +25,7 @@ from gymnasium.vector.utils import batch_space, concatenate, create_empty_array,
 from skyfall_core.errors import SpaceError
 from skyfall_core.protocols import capability
 from skyfall_core.seeding import spread_seed
+from skyfall_morpheus.crew import Crew
 from skyfall_morpheus.errors import WorldsFailedError
 
 __all__ = ["OnError", "PersistentVectorEnv"]
@@ -84,8 +84,7 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         self._observations: list[Any] = [None] * self.num_envs
         self._started = np.zeros(self.num_envs, dtype=np.bool_)
         self._copies = _batching_copies(self.single_observation_space)
-        self._pool = ThreadPoolExecutor(max_workers or self.num_envs, thread_name_prefix="world")
-        self._running: list[Future[Any]] = []
+        self._crew = Crew(max_workers or self.num_envs)
         # A capability counts as present when the attribute exists: only where every world has it.
         for name, method in (("describe_run", self._describe_run), ("bind_regime", self._bind_regime)):
             if all(capability(env, name) is not None for env in self.envs):
@@ -121,7 +120,7 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         def start(index: int) -> tuple[Any, dict[str, Any]]:
             return self.envs[index].reset(seed=seeds[index], options=None if rest is None else dict(rest))
 
-        results, failures = self._fan_out(start, indices)
+        results, failures = self._crew.run(start, indices)
         infos: dict[str, Any] = {}
         for index, (observation, info) in results.items():
             self._observations[index] = observation
@@ -156,7 +155,7 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         if len(per_world) != self.num_envs:
             raise ValueError(f"step: {len(per_world)} actions for {self.num_envs} worlds")
         active = [index for index in range(self.num_envs) if not self.failed[index]]
-        results, failures = self._fan_out(lambda index: self.envs[index].step(per_world[index]), active)
+        results, failures = self._crew.run(lambda index: self.envs[index].step(per_world[index]), active)
 
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         terminations = np.zeros(self.num_envs, dtype=np.bool_)
@@ -187,9 +186,9 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
             return
         self.closed = True
         try:
-            _, failures = self._fan_out(lambda index: self.envs[index].close(), range(self.num_envs))
+            _, failures = self._crew.run(lambda index: self.envs[index].close(), range(self.num_envs))
         finally:
-            self._pool.shutdown(wait=True)
+            self._crew.dismiss()
         if failures:
             raise WorldsFailedError("close", failures)
 
@@ -231,26 +230,6 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
     def _bind_regime(self, provider: Any) -> None:
         for env in self.envs:
             env.get_wrapper_attr("bind_regime")(provider)
-
-    def _fan_out(
-        self, call: Callable[[int], Any], indices: Sequence[int]
-    ) -> tuple[dict[int, Any], dict[int, Exception]]:
-        """Run `call(index)` at once for every index; results and exceptions, each in index order."""
-        wait(self._running)  # a batch that an interrupt left in flight must not overlap this one
-        self._running = [self._pool.submit(call, index) for index in indices]
-        wait(self._running)
-        results: dict[int, Any] = {}
-        failures: dict[int, Exception] = {}
-        for index, future in zip(indices, self._running, strict=True):
-            error = future.exception()
-            if error is None:
-                results[index] = future.result()
-            elif isinstance(error, Exception):
-                failures[index] = error
-            else:  # SystemExit and its like belong to the caller, not to a world
-                raise error
-        self._running = []
-        return results, failures
 
     def _batch(self) -> Any:
         filled = [
