@@ -10,18 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from skyfall_core.errors import CheckpointError
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
+from skyfall_core.errors import CheckpointError
 from skyfall_torch.lcm_features import CANONICAL_REGIMES, STATE_DIM, WRITTEN_DIM, HashMode
 
 __all__ = [
+    "ContextTable",
     "EncoderConfig",
     "RegimeContextEncoder",
     "WarmupReport",
@@ -92,22 +94,17 @@ class RegimeContextEncoder(nn.Module):
         """
         return self._encode(self.input(window))
 
-    def encode(self, features: Tensor, rewards: Tensor, windows: Tensor) -> tuple[Tensor, Tensor]:
-        """The same as `forward` on windows given as rows of a step table.
+    def encode(self, table: "ContextTable") -> tuple[Tensor, Tensor]:
+        """The same as `forward` on the windows of a table, each distinct one computed once.
 
         Args:
-            features: `(steps, written)`, the columns of the feature vectors that can be non-zero.
-            rewards: `(steps,)` what the reward column holds; zeros unless the real reward is fed.
-            windows: `(batch, K)` row numbers, -1 for padding.
+            table: Windows by reference.
 
         Returns:
-            z `(batch, latent_dim)` and logits `(batch, regimes)`.
+            z `(windows, latent_dim)` and logits `(windows, regimes)`, one a window of the table.
         """
-        distinct, step_of = torch.unique(torch.cat([features, rewards[:, None]], 1), dim=0, return_inverse=True)
-        named = torch.cat([step_of, step_of.new_tensor([-1])])[windows]
-        unique, window_of = torch.unique(named, dim=0, return_inverse=True)
-        latents, logits = self._encode(self._project(distinct)[unique])
-        return latents[window_of], logits[window_of]
+        latents, logits = self._encode(self._project(table.steps)[table.distinct])
+        return latents[table.window_of], logits[table.window_of]
 
     def _project(self, steps: Tensor) -> Tensor:
         """Input layer for compact step rows, and one row more for padding, which index -1 reaches."""
@@ -137,6 +134,39 @@ def context_windows(lengths: Sequence[int], context_steps: int) -> Tensor:
     return torch.where(rows >= starts[:, None], rows, -1)
 
 
+@dataclass(frozen=True, slots=True)
+class ContextTable:
+    """Many windows, with every distinct step and every distinct window held once.
+
+    Attributes:
+        steps: `(distinct steps, written + 1)` compact features, the reward last.
+        distinct: `(distinct windows, K)` rows of `steps`, -1 for padding.
+        window_of: `(windows,)` which distinct window each one is.
+    """
+
+    steps: Tensor
+    distinct: Tensor
+    window_of: Tensor
+
+    @classmethod
+    def build(cls, features: Tensor, rewards: Tensor, windows: Tensor) -> "ContextTable":
+        """Find what repeats.
+
+        Args:
+            features: `(steps, written)`, the columns of the feature vectors that can be non-zero.
+            rewards: `(steps,)` what the reward column holds.
+            windows: `(windows, K)` row numbers of the steps, -1 for padding.
+
+        Returns:
+            The table; encoding it gives what encoding every window on its own would.
+        """
+        rows = torch.cat([features, rewards[:, None].to(features.dtype)], 1)
+        steps, step_of = torch.unique(rows, dim=0, return_inverse=True)
+        named = torch.cat([step_of, step_of.new_tensor([-1])])[windows]
+        distinct, window_of = torch.unique(named, dim=0, return_inverse=True)
+        return cls(steps, distinct, window_of)
+
+
 def consistency_loss(latents: Tensor, episode_lengths: Sequence[int]) -> Tensor:
     """How far the latent drifts between neighbouring steps of one episode: mean(1 − cos).
 
@@ -153,7 +183,9 @@ def consistency_loss(latents: Tensor, episode_lengths: Sequence[int]) -> Tensor:
         ValueError: If the lengths do not add up.
     """
     if sum(episode_lengths) != len(latents):
-        raise ValueError(f"episode lengths add up to {sum(episode_lengths)}, the latents to {len(latents)} steps")
+        raise ValueError(
+            f"episode lengths add up to {sum(episode_lengths)}, the latents to {len(latents)} steps"
+        )
     inside = torch.ones(max(0, len(latents) - 1), dtype=torch.bool, device=latents.device)
     ends = torch.tensor(list(episode_lengths), device=latents.device).cumsum(0)[:-1] - 1
     inside[ends[ends < len(inside)]] = False
@@ -210,12 +242,10 @@ def read_warmup(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str,
                 recorded = json.loads((opened.metadata() or {}).get(WARMUP_KEY, "{}"))
                 return {name: opened.get_tensor(name) for name in opened.keys()}, recorded  # noqa: SIM118
         loaded = torch.load(file, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise CheckpointError(f"{file}: holds more than weights and is not loaded: {error}") from error
     except (SafetensorError, OSError, RuntimeError, EOFError, ValueError) as error:
         raise CheckpointError(f"{file}: not a readable warm-up file: {error}") from error
-    except Exception as error:
-        if type(error).__name__ != "UnpicklingError":
-            raise
-        raise CheckpointError(f"{file}: holds more than weights and is not loaded: {error}") from error
     if not (isinstance(loaded, dict) and all(isinstance(value, Tensor) for value in loaded.values())):
         raise CheckpointError(f"{file}: expected a state dictionary of tensors")
     return loaded, {}
@@ -249,7 +279,9 @@ def load_encoder_weights(
         elif tensor.shape != own[name].shape:
             dropped[name] = f"shape {tuple(tensor.shape)}, the encoder's is {tuple(own[name].shape)}"
         elif other_regimes and name.startswith("regime_head."):
-            dropped[name] = f"trained for {recorded['regimes']}, the encoder knows {list(encoder.config.regimes)}"
+            dropped[name] = (
+                f"trained for {recorded['regimes']}, the encoder knows {list(encoder.config.regimes)}"
+            )
         else:
             taken[name] = tensor
     if not taken:
