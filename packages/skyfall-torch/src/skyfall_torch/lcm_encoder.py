@@ -6,6 +6,7 @@ multiplies by the columns of its first layer that can see anything. Both are exa
 """
 
 import json
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
@@ -244,7 +245,7 @@ def read_warmup(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str,
         loaded = torch.load(file, map_location="cpu", weights_only=True)
     except UnpicklingError as error:
         raise CheckpointError(f"{file}: holds more than weights and is not loaded: {error}") from error
-    except (SafetensorError, OSError, RuntimeError, EOFError, ValueError) as error:
+    except (SafetensorError, OSError, RuntimeError, EOFError, ValueError, LookupError, struct.error) as error:
         raise CheckpointError(f"{file}: not a readable warm-up file: {error}") from error
     if not (isinstance(loaded, dict) and all(isinstance(value, Tensor) for value in loaded.values())):
         raise CheckpointError(f"{file}: expected a state dictionary of tensors")
