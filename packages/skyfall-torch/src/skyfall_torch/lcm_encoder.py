@@ -1,0 +1,307 @@
+"""The network that reads a window of recent state features and says which configuration it looks like.
+
+Every window is left-padded with zeros to the one length K. Most feature vectors of a run are equal
+(they ignore values), so the encoder computes each distinct window once and shares the result, and it
+multiplies by the columns of its first layer that can see anything. Both are exact.
+"""
+
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn.functional import linear, normalize
+
+from skyfall_core.errors import CheckpointError
+from skyfall_torch.lcm_features import CANONICAL_REGIMES, STATE_DIM, WRITTEN_DIM, HashMode
+
+__all__ = [
+    "ContextTable",
+    "EncoderConfig",
+    "RegimeContextEncoder",
+    "WarmupReport",
+    "consistency_loss",
+    "context_windows",
+    "load_encoder_weights",
+    "read_warmup",
+    "save_warmup",
+]
+
+WARMUP_KEY = "skyfall_lcm"
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderConfig:
+    """Shape of a `RegimeContextEncoder`.
+
+    Attributes:
+        context_steps: K, how many recent steps a window holds; the one place it is declared.
+        latent_dim: Length of the latent z.
+        hidden_dim: Width of the input projection and the LSTM.
+        state_dim: Length of a feature vector, without the reward.
+        regimes: The configurations the classifier knows, in order.
+        hash_mode: The hash behind the features; two modes are two bases.
+    """
+
+    context_steps: int = 8
+    latent_dim: int = 64
+    hidden_dim: int = 256
+    state_dim: int = STATE_DIM
+    regimes: tuple[str, ...] = CANONICAL_REGIMES
+    hash_mode: HashMode = HashMode.STABLE
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "regimes", tuple(self.regimes))
+        object.__setattr__(self, "hash_mode", HashMode(self.hash_mode))
+        for name in ("context_steps", "latent_dim", "hidden_dim", "state_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; the encoder needs at least 1")
+        if not self.regimes or len(set(self.regimes)) != len(self.regimes):
+            raise ValueError(f"regimes is {list(self.regimes)!r}; name each configuration once, at least one")
+
+
+class RegimeContextEncoder(nn.Module):
+    """LSTM over a window of features and rewards; gives a unit-norm latent and regime logits.
+
+    Args:
+        config: Its shape; keyword arguments build one.
+    """
+
+    def __init__(self, config: EncoderConfig | None = None, **shape: Any) -> None:
+        super().__init__()
+        self.config = config if config is not None else EncoderConfig(**shape)
+        hidden, latent = self.config.hidden_dim, self.config.latent_dim
+        self.input = nn.Linear(self.config.state_dim + 1, hidden)
+        self.lstm = nn.LSTM(hidden, hidden, batch_first=True)
+        self.latent = nn.Linear(hidden, latent)
+        self.regime_head = nn.Linear(latent, len(self.config.regimes))
+
+    def forward(self, window: Tensor) -> tuple[Tensor, Tensor]:
+        """Encode full-width windows.
+
+        Args:
+            window: `(batch, K, state_dim + 1)`, the last column the reward, padding rows zero.
+
+        Returns:
+            z of unit length `(batch, latent_dim)` and regime logits `(batch, regimes)`.
+        """
+        return self._encode(self.input(window))
+
+    def encode(self, table: "ContextTable") -> tuple[Tensor, Tensor]:
+        """The same as `forward` on the windows of a table, each distinct one computed once.
+
+        Args:
+            table: Windows by reference.
+
+        Returns:
+            z `(windows, latent_dim)` and logits `(windows, regimes)`, one a window of the table.
+        """
+        latents, logits = self._encode(self._project(table.steps)[table.distinct])
+        return latents[table.window_of], logits[table.window_of]
+
+    def _project(self, steps: Tensor) -> Tensor:
+        """Input layer for compact step rows, and one row more for padding, which index -1 reaches."""
+        written = steps.shape[1] - 1
+        padded = torch.cat([steps, steps.new_zeros(1, steps.shape[1])])
+        weight = torch.cat([self.input.weight[:, :written], self.input.weight[:, -1:]], 1)
+        return linear(padded, weight, self.input.bias)
+
+    def _encode(self, projected: Tensor) -> tuple[Tensor, Tensor]:
+        states, _ = self.lstm(projected)
+        latent = normalize(self.latent(states[:, -1]), dim=-1)
+        return latent, self.regime_head(latent)
+
+
+def context_windows(lengths: Sequence[int], context_steps: int) -> Tensor:
+    """Row numbers of the window that ends at each step, never reaching across a stretch's start.
+
+    Args:
+        lengths: Steps of consecutive stretches (episodes, or whole streams).
+        context_steps: K.
+
+    Returns:
+        `(steps, K)` integers, -1 where the stretch had not begun.
+    """
+    starts = torch.repeat_interleave(torch.tensor([0, *lengths]).cumsum(0)[:-1], torch.tensor(lengths))
+    rows = torch.arange(sum(lengths))[:, None] + torch.arange(1 - context_steps, 1)
+    return torch.where(rows >= starts[:, None], rows, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTable:
+    """Many windows, with every distinct step and every distinct window held once.
+
+    Attributes:
+        steps: `(distinct steps, written + 1)` compact features, the reward last.
+        distinct: `(distinct windows, K)` rows of `steps`, -1 for padding.
+        window_of: `(windows,)` which distinct window each one is.
+    """
+
+    steps: Tensor
+    distinct: Tensor
+    window_of: Tensor
+
+    @classmethod
+    def build(cls, features: Tensor, rewards: Tensor, windows: Tensor) -> "ContextTable":
+        """Find what repeats.
+
+        Args:
+            features: `(steps, written)`, the columns of the feature vectors that can be non-zero.
+            rewards: `(steps,)` what the reward column holds.
+            windows: `(windows, K)` row numbers of the steps, -1 for padding.
+
+        Returns:
+            The table; encoding it gives what encoding every window on its own would.
+        """
+        rows = torch.cat([features, rewards[:, None].to(features.dtype)], 1)
+        steps, step_of = torch.unique(rows, dim=0, return_inverse=True)
+        named = torch.cat([step_of, step_of.new_tensor([-1])])[windows]
+        distinct, window_of = torch.unique(named, dim=0, return_inverse=True)
+        return cls(steps, distinct, window_of)
+
+
+def consistency_loss(latents: Tensor, episode_lengths: Sequence[int]) -> Tensor:
+    """How far the latent drifts between neighbouring steps of one episode: mean(1 − cos).
+
+    Not squared: the reference's arithmetic is not, whatever its description says.
+
+    Args:
+        latents: `(steps, latent_dim)`, in order of time, episodes one after another.
+        episode_lengths: Lengths that add up to the number of steps.
+
+    Returns:
+        A scalar from 0 to 2; zero, still attached to `latents`, when no episode has two steps.
+
+    Raises:
+        ValueError: If the lengths do not add up.
+    """
+    if sum(episode_lengths) != len(latents):
+        raise ValueError(
+            f"episode lengths add up to {sum(episode_lengths)}, the latents to {len(latents)} steps"
+        )
+    inside = torch.ones(max(0, len(latents) - 1), dtype=torch.bool, device=latents.device)
+    ends = torch.tensor(list(episode_lengths), device=latents.device).cumsum(0)[:-1] - 1
+    inside[ends[ends < len(inside)]] = False
+    if not inside.any():
+        return latents.sum() * 0.0
+    cosine = torch.cosine_similarity(latents[:-1][inside], latents[1:][inside], dim=-1)
+    return (1.0 - cosine).mean()
+
+
+@dataclass(frozen=True, slots=True)
+class WarmupReport:
+    """What `load_warmup` did.
+
+    Attributes:
+        loaded: Names of the tensors taken over.
+        dropped: Name and reason of every tensor of the file that was not.
+        missing: Names of the encoder's tensors that the file lacks.
+    """
+
+    loaded: tuple[str, ...]
+    dropped: Mapping[str, str]
+    missing: tuple[str, ...]
+
+
+def save_warmup(encoder: RegimeContextEncoder, path: str | PathLike[str]) -> None:
+    """Write weights and shape as safetensors, the form `read_warmup` reads.
+
+    Args:
+        encoder: What was trained.
+        path: The file.
+    """
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in encoder.state_dict().items()}
+    save_file(tensors, path, metadata={WARMUP_KEY: json.dumps(asdict(encoder.config))})
+
+
+def read_warmup(path: str | PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors of a warm-up file and what it says about its encoder.
+
+    Args:
+        path: A `.safetensors` file, or a `.pt` file of a plain state dictionary (which says nothing).
+
+    Returns:
+        The tensors by name, and the recorded shape, empty for a file without one.
+
+    Raises:
+        CheckpointError: If the file is missing, damaged or would run code.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise CheckpointError(f"{file}: no such warm-up file; `skyfall lcm-warmup` writes one")
+    try:
+        if file.suffix == ".safetensors":
+            with safe_open(file, framework="pt") as opened:
+                recorded = json.loads((opened.metadata() or {}).get(WARMUP_KEY, "{}"))
+                return {name: opened.get_tensor(name) for name in opened.keys()}, recorded  # noqa: SIM118
+        loaded = torch.load(file, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise CheckpointError(f"{file}: holds more than weights and is not loaded: {error}") from error
+    except (SafetensorError, OSError, RuntimeError, EOFError, ValueError, LookupError, struct.error) as error:
+        raise CheckpointError(f"{file}: not a readable warm-up file: {error}") from error
+    if not (isinstance(loaded, dict) and all(isinstance(value, Tensor) for value in loaded.values())):
+        raise CheckpointError(f"{file}: expected a state dictionary of tensors")
+    return loaded, {}
+
+
+def load_encoder_weights(
+    encoder: RegimeContextEncoder, tensors: Mapping[str, Tensor], recorded: Mapping[str, Any], source: str
+) -> WarmupReport:
+    """Take over every tensor that still fits; a classifier of other configurations does not.
+
+    Args:
+        encoder: Changed in place.
+        tensors: What the file holds.
+        recorded: The shape the file records, or nothing.
+        source: The file, for messages.
+
+    Returns:
+        What was loaded, dropped and missing.
+
+    Raises:
+        CheckpointError: If the file was made with another K or hash, or nothing fits.
+    """
+    _check_basis(encoder.config, recorded, source)
+    other_regimes = "regimes" in recorded and tuple(recorded["regimes"]) != encoder.config.regimes
+    own = encoder.state_dict()
+    taken: dict[str, Tensor] = {}
+    dropped: dict[str, str] = {}
+    for name, tensor in tensors.items():
+        if name not in own:
+            dropped[name] = "the encoder has no such tensor"
+        elif tensor.shape != own[name].shape:
+            dropped[name] = f"shape {tuple(tensor.shape)}, the encoder's is {tuple(own[name].shape)}"
+        elif other_regimes and name.startswith("regime_head."):
+            dropped[name] = (
+                f"trained for {recorded['regimes']}, the encoder knows {list(encoder.config.regimes)}"
+            )
+        else:
+            taken[name] = tensor
+    if not taken:
+        raise CheckpointError(f"{source}: no tensor fits this encoder: {dropped or 'the file is empty'}")
+    encoder.load_state_dict(taken, strict=False)
+    return WarmupReport(tuple(taken), dropped, tuple(name for name in own if name not in taken))
+
+
+def _check_basis(config: EncoderConfig, recorded: Mapping[str, Any], source: str) -> None:
+    """Refuse a file whose windows or features mean something else."""
+    for field, ours in (("context_steps", config.context_steps), ("hash_mode", config.hash_mode.value)):
+        theirs = recorded.get(field, ours)
+        if theirs != ours:
+            raise CheckpointError(
+                f"{source}: {field} is {theirs!r} in the file and {ours!r} here; the two must agree, "
+                "set one to the other or warm up again"
+            )
+
+
+def compact_width(config: EncoderConfig) -> int:
+    """How many columns of a feature vector can be non-zero."""
+    return min(WRITTEN_DIM, config.state_dim)
