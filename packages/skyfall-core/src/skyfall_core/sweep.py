@@ -16,9 +16,10 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError
 
-from skyfall_core.config import SEED, ExperimentConfig, Section, explain, file_name, parse_config
+from skyfall_core.config import SEED, ExperimentConfig, parse_config
 from skyfall_core.documents import Document, overridden, read_document
 from skyfall_core.errors import ConfigError
+from skyfall_core.validation import Section, explain, file_name
 
 __all__ = ["SEED", "SweepConfig", "expand_sweep", "load_sweep", "merge"]
 
