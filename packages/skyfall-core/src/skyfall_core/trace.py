@@ -26,6 +26,8 @@ from skyfall_core.errors import TraceError, TraceExistsError
 __all__ = ["TRACE_FILE", "TRACE_VERSION", "TraceMode", "TraceWriter", "repair_torn_line"]
 
 TRACE_VERSION = 1
+"""Version of the format that `TraceWriter` writes, told in every row."""
+
 TRACE_FILE = "traces.jsonl"
 """Name of the trace inside a run's directory."""
 

@@ -10,12 +10,21 @@ import typer
 __all__ = ["AsJson", "Document", "Overwrite", "Quiet", "Settings"]
 
 Document = Annotated[Path, typer.Argument(help="A YAML document.", show_default=False)]
+"""The document a command works on."""
+
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="PATH=VALUE", help="Replace one value, e.g. rollout.total_steps=500; repeatable."
     ),
 ]
+"""Values that replace the document's."""
+
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a trace that is already there.")]
+"""Leave to replace a recorded run."""
+
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no closing remarks.")]
+"""Results only."""
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+"""Results for machines."""
