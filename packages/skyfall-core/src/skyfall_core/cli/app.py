@@ -30,7 +30,9 @@ def build_app() -> typer.Typer:
         name="skyfall",
         help="Run, record and score continual reinforcement learning.",
         no_args_is_help=True,
+        add_completion=False,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # drawing the help in boxes would double the time it takes
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)

@@ -9,7 +9,7 @@ import typer
 
 __all__ = ["AsJson", "Document", "Overwrite", "Quiet", "Settings"]
 
-Document = Annotated[Path, typer.Argument(help="A YAML document.", show_default=False)]
+Document = Annotated[Path, typer.Argument(metavar="DOCUMENT", help="A YAML file.", show_default=False)]
 """The document a command works on."""
 
 Settings = Annotated[
