@@ -16,6 +16,7 @@ CORE = {
     "skyfall_crl.train.config": "skyfall_core.config",
     "skyfall_crl.train.rollout": "skyfall_core.rollout",
     "skyfall_crl.train.experiment": "skyfall_core.experiment",
+    "skyfall_crl.train.sweep": "skyfall_core.sweep",
     "skyfall_crl.train.advantage": "skyfall_core.advantage",
     "skyfall_crl.env.regime": "skyfall_core.regime",
     "skyfall_crl.regime": "skyfall_core.regime",

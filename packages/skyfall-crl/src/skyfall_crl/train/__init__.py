@@ -13,7 +13,10 @@ from skyfall_crl.train.config import (
     RewardConfig,
     RolloutConfig,
     RunConfig,
+    Section,
     WrapperConfig,
+    explain,
+    file_name,
     load_config,
     parse_config,
 )
@@ -35,6 +38,7 @@ from skyfall_crl.train.protocols import (
     regime_origin_from_info,
 )
 from skyfall_crl.train.rollout import RolloutCollector
+from skyfall_crl.train.sweep import SEED, SweepConfig, expand_sweep, load_sweep, merge
 
 __all__ = [
     "DEFAULT_REGIME_ID",
@@ -55,7 +59,9 @@ __all__ = [
     "RolloutWindow",
     "RunConfig",
     "RunResult",
+    "Section",
     "ShiftDetector",
+    "SweepConfig",
     "Transition",
     "WindowReport",
     "WrapperConfig",
@@ -63,7 +69,12 @@ __all__ = [
     "compute_gae",
     "describe_run",
     "episode_lengths_from",
+    "expand_sweep",
+    "explain",
+    "file_name",
     "load_config",
+    "load_sweep",
+    "merge",
     "parse_config",
     "record_from_info",
     "regime_from_info",

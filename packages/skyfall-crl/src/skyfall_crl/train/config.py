@@ -10,7 +10,10 @@ from skyfall_core.config import (
     RewardConfig,
     RolloutConfig,
     RunConfig,
+    Section,
     WrapperConfig,
+    explain,
+    file_name,
     load_config,
     parse_config,
 )
@@ -25,7 +28,10 @@ __all__ = [
     "RewardConfig",
     "RolloutConfig",
     "RunConfig",
+    "Section",
     "WrapperConfig",
+    "explain",
+    "file_name",
     "load_config",
     "parse_config",
 ]
