@@ -29,7 +29,8 @@ def public_names() -> list[tuple[str, str]]:
     for source in sorted(ROOT.glob("packages/*/src")):
         for path in sorted(source.rglob("*.py")):
             parts = [part for part in path.relative_to(source).with_suffix("").parts if part != "__init__"]
-            if not any(part.startswith("_") for part in parts):
+            # the interface of the command line is its commands
+            if "cli" not in parts and not any(part.startswith("_") for part in parts):
                 found += [(".".join(parts), name) for name in declared(path)]
     return found
 

@@ -17,11 +17,45 @@ CORE = {
     "skyfall_crl.train.rollout": "skyfall_core.rollout",
     "skyfall_crl.train.experiment": "skyfall_core.experiment",
     "skyfall_crl.train.sweep": "skyfall_core.sweep",
+    "skyfall_crl.train.plasticity": "skyfall_core.plasticity",
     "skyfall_crl.train.advantage": "skyfall_core.advantage",
     "skyfall_crl.env.regime": "skyfall_core.regime",
     "skyfall_crl.regime": "skyfall_core.regime",
 }
-PATHS = CORE
+MORPHEUS = {"skyfall_crl.env.vector": "skyfall_morpheus.vector"}
+TORCH_DISTRIBUTION = {
+    "skyfall_crl.train.tokens": "skyfall_torch.tokens",
+    "skyfall_crl.train.her": "skyfall_torch.her",
+}
+TORCH: dict[str, str] = {}
+TORCH_FREE = CORE | MORPHEUS | TORCH_DISTRIBUTION
+
+HIDE = """
+import sys
+
+class Hide:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else self.finder.find_spec(name, path, target)
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+sys.meta_path[:] = [Hide(finder) for finder in sys.meta_path]
+"""
+"""Makes the packages in HIDDEN as absent as if they had never been installed."""
+
+IMPORT_EACH = """
+import importlib, json
+outcome = {}
+for path in PATHS:
+    try:
+        importlib.import_module(path)
+        outcome[path] = None
+    except ImportError as error:
+        outcome[path] = [str(error), type(error.__cause__).__name__]
+print(json.dumps(outcome))
+"""
 
 
 def fresh_process(source: str, **names: Any) -> Any:
@@ -38,7 +72,7 @@ def fresh_process(source: str, **names: Any) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize(("path", "owner"), PATHS.items())
+@pytest.mark.parametrize(("path", "owner"), (TORCH_FREE | TORCH).items())
 def test_documented_path_re_exports_its_owner(path: str, owner: str) -> None:
     umbrella, owning = importlib.import_module(path), importlib.import_module(owner)
     assert sorted(umbrella.__all__) == sorted(owning.__all__)
@@ -56,9 +90,9 @@ def test_torch_free_paths_leave_torch_unimported() -> None:
             heavy[path] = sorted({"torch", "transformers", "peft"} & set(sys.modules))
         print(json.dumps(heavy))
         """,
-        PATHS=list(CORE),
+        PATHS=list(TORCH_FREE),
     )
-    assert loaded == {path: [] for path in CORE}
+    assert loaded == {path: [] for path in TORCH_FREE}
 
 
 def test_gathered_names_are_those_of_the_torch_free_modules() -> None:
@@ -69,3 +103,27 @@ def test_gathered_names_are_those_of_the_torch_free_modules() -> None:
             gathered.update(importlib.import_module(path).__all__)
     assert set(train.__all__) == gathered
     assert all(hasattr(train, name) for name in train.__all__)
+
+
+def test_without_torch_only_what_needs_it_is_missing_and_says_what_to_install() -> None:
+    paths = [*TORCH_FREE, *TORCH]
+    outcome = fresh_process(HIDE + IMPORT_EACH, HIDDEN=["torch"], PATHS=paths)
+    needs = {
+        path: [f"{path} needs: pip install 'skyfall-crl[torch]'", "ModuleNotFoundError"] for path in TORCH
+    }
+    assert outcome == dict.fromkeys(TORCH_FREE) | needs
+
+
+@pytest.mark.parametrize(
+    ("extra", "package", "paths"),
+    [
+        ("torch", "skyfall_torch", TORCH_DISTRIBUTION | TORCH),
+        ("morpheus", "skyfall_morpheus", MORPHEUS),
+    ],
+)
+def test_without_an_extra_its_paths_say_what_to_install(
+    extra: str, package: str, paths: dict[str, str]
+) -> None:
+    outcome = fresh_process(HIDE + IMPORT_EACH, HIDDEN=[package], PATHS=list(paths))
+    needs = f"needs: pip install 'skyfall-crl[{extra}]'"
+    assert outcome == {path: [f"{path} {needs}", "ModuleNotFoundError"] for path in paths}

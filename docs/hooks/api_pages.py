@@ -1,8 +1,9 @@
 """API pages written while the site is built: one for every public module.
 
-A module is public when it declares `__all__`. What the umbrella re-exports is documented under its
-documented import path, with the prose of the module that owns it; everything else where it lives.
-Sources are parsed, never imported, so the site builds without torch.
+A module is public when it declares `__all__`, except those of the command line, whose interface is
+the commands. What the umbrella re-exports is documented under its documented import path, with the
+prose of the module that owns it; everything else where it lives. Sources are parsed, never imported,
+so the site builds without torch.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _declaring(package: str) -> list[Module]:
         parts = [part for part in path.relative_to(source).with_suffix("").parts if part != "__init__"]
         tree = ast.parse(path.read_text(encoding="utf-8"))
         names = _declared_names(tree)
-        if names and not any(part.startswith("_") for part in parts):
+        if names and "cli" not in parts and not any(part.startswith("_") for part in parts):
             owner = _imported_from(tree) if package == UMBRELLA else None
             found.append(Module(".".join(parts), names, owner))
     return found

@@ -27,6 +27,7 @@ from skyfall_crl.train.experiment import (
     run_experiment,
     trace_path_for,
 )
+from skyfall_crl.train.plasticity import effective_rank_entropy, stable_rank
 from skyfall_crl.train.protocols import (
     DEFAULT_REGIME_ID,
     BindsRegime,
@@ -38,7 +39,7 @@ from skyfall_crl.train.protocols import (
     regime_origin_from_info,
 )
 from skyfall_crl.train.rollout import RolloutCollector
-from skyfall_crl.train.sweep import SEED, SweepConfig, expand_sweep, load_sweep, merge
+from skyfall_crl.train.sweep import SweepConfig, expand_sweep, load_sweep, merge
 
 __all__ = [
     "DEFAULT_REGIME_ID",
@@ -68,6 +69,7 @@ __all__ = [
     "capability",
     "compute_gae",
     "describe_run",
+    "effective_rank_entropy",
     "episode_lengths_from",
     "expand_sweep",
     "explain",
@@ -81,5 +83,6 @@ __all__ = [
     "regime_origin_from_info",
     "registry",
     "run_experiment",
+    "stable_rank",
     "trace_path_for",
 ]
