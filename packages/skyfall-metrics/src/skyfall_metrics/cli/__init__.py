@@ -1,0 +1,39 @@
+"""The commands of this package, for `skyfall-metrics` and, through entry points, for `skyfall`.
+
+Importing this costs no more than typer: a command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from skyfall_metrics import __version__
+from skyfall_metrics.cli.score_command import score
+
+__all__ = ["main", "score"]
+
+
+def _print_version(value: bool) -> None:  # noqa: FBT001  # typer's callback signature
+    if value:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Score recorded continual-learning runs, with neither the world nor the model."""
+
+
+def main() -> None:
+    """Run the command line."""
+    app = typer.Typer(
+        name="skyfall-metrics", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+    )
+    app.callback()(_root)
+    app.command("score")(score)
+    app()

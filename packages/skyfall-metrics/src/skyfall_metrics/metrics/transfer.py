@@ -1,0 +1,75 @@
+"""Forward transfer: how a configuration's first visit compares with a run that knew nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from skyfall_metrics.smoothing import part_means
+from skyfall_metrics.stream import Stream
+from skyfall_metrics.values import Value, mean_of, optional
+
+__all__ = ["IdentityTransfer", "TransferResult", "forward_transfer"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityTransfer:
+    """Transfer into one configuration: mean reward of its first visit, of the reference, and their difference
+    as a share of the reference."""
+
+    configuration: str
+    first_visit: float | None
+    reference: float | None
+    transfer: float | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferResult:
+    """Forward transfer of one world: the mean over the configurations that have a reference, and one by one."""
+
+    transfer: Value
+    configurations: tuple[IdentityTransfer, ...]
+
+
+def forward_transfer(stream: Stream, references: Mapping[str, float] | None) -> TransferResult:
+    """Mean over configurations of $(\\bar r_c - \\bar r^{ref}_c) / |\\bar r^{ref}_c|$.
+
+    Args:
+        stream: One world's life.
+        references: Mean reward of runs that lived one configuration alone, by configuration; None when
+            there are none.
+    """
+    if references is None:
+        return TransferResult(transfer=Value.missing("no reference run"), configurations=())
+    segments = stream.segments
+    means = part_means(stream.reward, segments.start, segments.stop)
+    first = dict(zip(segments.identity[::-1].tolist(), means[::-1].tolist(), strict=True))
+    found = tuple(
+        _of_one(segments.names[code], first[code], references.get(segments.names[code]))
+        for code in segments.identities()
+    )
+    reason = "; ".join(each.reason for each in found if each.reason)
+    return TransferResult(transfer=mean_of((each.transfer for each in found), reason), configurations=found)
+
+
+def _of_one(name: str, first_visit: float, reference: float | None) -> IdentityTransfer:
+    reason = None
+    transfer = None
+    if reference is None:
+        reason = f"no reference run of {name!r}"
+    elif np.isnan(first_visit):
+        reason = f"rewards of the first visit of {name!r} are missing"
+    elif reference == 0:
+        reason = f"the reference reward of {name!r} is 0"
+    else:
+        transfer = (first_visit - reference) / abs(reference)
+    return IdentityTransfer(
+        configuration=name,
+        first_visit=optional(first_visit),
+        reference=reference,
+        transfer=transfer,
+        reason=reason,
+    )
