@@ -15,7 +15,7 @@ import gymnasium
 from gymnasium.envs import registration
 
 from skyfall_core import plugins
-from skyfall_core.errors import ConfigError
+from skyfall_core.errors import ConfigError, SkyfallError
 from skyfall_core.factories import call_factory
 from skyfall_core.plugins import Group
 
@@ -51,7 +51,7 @@ def build_environment(config: EnvironmentConfig, prepare: Prepare | None = None)
     vector = plugins.load(plugins.find(Group.VECTORS, config.vector))
     try:
         return vector([build_world] * config.worlds)
-    except ConfigError:
+    except SkyfallError:
         raise
     except Exception as error:
         problem = f"building {config.worlds} worlds failed: {type(error).__name__}: {error}"

@@ -162,7 +162,7 @@ def run_experiment(
         if path is not None:
             TraceWriter.check(path, trace_mode)
         provider = _provider(config.regime)
-        prepare = partial(_prepared, config.reward, provider)
+        prepare = partial(_prepared, _reward_spec(config.reward), provider)
         if env is not None:
             env = prepare(env)
         else:
@@ -225,7 +225,7 @@ def _provider(config: RegimeConfig) -> Any:
     return call_factory(factory, config.params, "regime.params")
 
 
-def _prepared(reward: RewardConfig | None, provider: Any, env: Any) -> Any:
+def _prepared(reward: RewardSpec | None, provider: Any, env: Any) -> Any:
     """`env` under the document's reward, with the provider bound where it can be."""
     if reward is not None:
         if not isinstance(env, gymnasium.Env):
@@ -233,7 +233,7 @@ def _prepared(reward: RewardConfig | None, provider: Any, env: Any) -> Any:
                 f"{type(env).__name__} is not a single gymnasium.Env, which is what a reward spec scores"
             )
             raise ConfigError(f"reward: {problem}; leave the section out or use environment.worlds")
-        env = ScoredReward(env, _reward_spec(reward))
+        env = ScoredReward(env, reward)
     bind_regime = capability(env, "bind_regime")
     if callable(bind_regime):
         bind_regime(provider)
@@ -247,7 +247,9 @@ def _prepared(reward: RewardConfig | None, provider: Any, env: Any) -> Any:
     return env
 
 
-def _reward_spec(config: RewardConfig) -> RewardSpec:
+def _reward_spec(config: RewardConfig | None) -> RewardSpec | None:
+    if config is None:
+        return None
     if ":" in config.spec:
         factory = plugins.import_attribute(config.spec)
     else:
