@@ -42,7 +42,7 @@ class FourierBasis:
         step_scale: What to multiply a step size with, per feature: 1/‖c‖, and 1 for the constant.
 
     Source: Konidaris, Osentoski and Thomas 2011, "Value Function Approximation in Reinforcement
-        Learning Using the Fourier Basis", eq. 3; step sizes by section 3.1.
+        Learning Using the Fourier Basis", AAAI: the multivariate basis, and its scaling of step sizes.
     """
 
     def __init__(
