@@ -522,6 +522,7 @@ def rewrite(**changes: Any) -> Callable[[Path], None]:
         (rewrite(meta={"kind": "ppo"}), "written by algorithm 'ppo', wanted 'actor-critic'"),
         (rewrite(meta={"rng": {"bit_generator": "MT19937"}}), "does not fit"),
         (rewrite(meta={"pending": [[0, 0]]}), "does not fit"),
+        (rewrite(meta={"acts": None}), "does not fit"),
         (rewrite(traces=np.zeros((1, 3, 9))), "does not fit"),
         (rewrite(weights=np.zeros((3, 9))), "does not fit"),
         (rewrite(recent=np.zeros((3, 9))), "does not fit"),
@@ -538,6 +539,7 @@ def rewrite(**changes: Any) -> Callable[[Path], None]:
         "other algorithm",
         "other generator",
         "torn pending step",
+        "no count of acts",
         "other traces",
         "other weights",
         "other features",
@@ -553,8 +555,10 @@ def test_checkpoint_that_cannot_be_used_is_refused(
     damage(tmp_path / FILE_NAME)
     target = learner()
     before = [part.copy() for part in target.policy.state()[1].values()]
+    draws_before = target.policy.state()[0]
     with pytest.raises(CheckpointError, match=message):
         target.load_checkpoint(tmp_path)
+    assert target.policy.state()[0] == draws_before
     for part, kept in zip(target.policy.state()[1].values(), before, strict=True):
         np.testing.assert_array_equal(part, kept)  # a refusal changes nothing
 

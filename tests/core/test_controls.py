@@ -112,6 +112,20 @@ def test_random_refuses_another_spaces_checkpoint(tmp_path: Path) -> None:
         Random(action_space=spaces.Discrete(3)).load_checkpoint(tmp_path)
 
 
+def test_random_is_unchanged_by_a_refusal(tmp_path: Path) -> None:
+    Random(action_space=NESTED, seed=1).save_checkpoint(tmp_path)
+    with np.load(tmp_path / FILE_NAME) as archive:
+        meta = json.loads(str(archive["meta"]))
+    meta["rng"][-1] = {"bit_generator": "MT19937"}
+    np.savez(tmp_path / FILE_NAME, meta=np.array(json.dumps(meta)))
+    refusing, untouched = Random(action_space=NESTED), Random(action_space=NESTED)
+    with pytest.raises(CheckpointError, match="state of the draws is damaged"):
+        refusing.load_checkpoint(tmp_path)
+    assert [plain(refusing.policy.act(None)) for _ in range(9)] == [
+        plain(untouched.policy.act(None)) for _ in range(9)
+    ]
+
+
 @pytest.mark.parametrize("states", [[{"bit_generator": "PCG64"}], ["PCG64"], [], None], ids=str)
 def test_random_refuses_a_damaged_state(states: Any, tmp_path: Path) -> None:
     Random(action_space=TWO).save_checkpoint(tmp_path)

@@ -29,7 +29,7 @@ def effective_rank_entropy(features: ArrayLike) -> float | None:
     Returns:
         A real number in [1, min(features.shape)], or None where there is no rank to report.
 
-    Source: Roy and Vetterli 2007, "The effective rank", eq. 3-4.
+    Source: Roy and Vetterli 2007, "The effective rank: a measure of effective dimensionality", EUSIPCO.
     """
     shares = _singular_value_shares(features)
     if shares is None:

@@ -95,6 +95,10 @@ class Random(_Control):
             )
         try:
             for generator, state in zip(generators, states, strict=True):
+                type(
+                    generator.bit_generator
+                )().state = state  # a refusal must leave every generator as it was
+            for generator, state in zip(generators, states, strict=True):
                 generator.bit_generator.state = state
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(

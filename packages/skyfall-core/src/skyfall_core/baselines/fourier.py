@@ -42,7 +42,7 @@ class FourierBasis:
         step_scale: What to multiply a step size with, per feature: 1/‖c‖, and 1 for the constant.
 
     Source: Konidaris, Osentoski and Thomas 2011, "Value Function Approximation in Reinforcement
-        Learning Using the Fourier Basis", eq. 3; step sizes by section 3.1.
+        Learning Using the Fourier Basis", AAAI: the multivariate basis, and its scaling of step sizes.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class FourierBasis:
         ranged = high - low <= UNBOUNDED_WIDTH
         self._low: Floats = np.where(ranged, low, -np.inf)
         self._high: Floats = np.where(ranged, high, np.inf)
-        self._squashed = None if ranged.all() else np.flatnonzero(~ranged)
+        self._squashed = None if ranged.all() else ~ranged
         # Scaling to [0, 1] is folded into the angles, so that acting costs one product and one sum.
         start = np.where(ranged, low, -math.pi / 2)
         width = np.where(ranged, high - low, math.pi)
@@ -113,7 +113,7 @@ class FourierBasis:
         """Entries with a range clipped to it, the others as angles in (-π/2, π/2); (..., entries)."""
         bounded: Floats = np.minimum(np.maximum(flat, self._low), self._high)
         if self._squashed is not None:
-            bounded[..., self._squashed] = np.arctan(bounded[..., self._squashed])
+            np.arctan(bounded, out=bounded, where=self._squashed)
         return bounded
 
 

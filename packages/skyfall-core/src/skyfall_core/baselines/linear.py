@@ -123,8 +123,9 @@ class LinearSoftmaxPolicy:
             raise ValueError(f"weights have shape {weights.shape}, this policy's have {self.weights.shape}")
         if recent.ndim != 2 or recent.shape[1] != self.features.size:
             raise ValueError(f"recent features have shape {recent.shape}, not (acts, {self.features.size})")
+        acts = int(meta["acts"])
         self._rng.bit_generator.state = meta["rng"]
-        self._acts = int(meta["acts"])
+        self._acts = acts
         self.weights = weights.astype(np.float64)
         self._recent = deque(recent.astype(np.float64), maxlen=RANK_SAMPLE)
 
