@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
@@ -32,6 +31,7 @@ TRACE_FILE = "traces.jsonl"
 """Name of the trace inside a run's directory."""
 
 _BLOCK = 1 << 16
+_NO_JSON_FORM = (TypeError, ValueError, OverflowError, RecursionError)
 
 
 class TraceMode(str, Enum):
@@ -67,7 +67,7 @@ class TraceWriter:
     ) -> None:
         self.path = Path(path)
         self._encoder = msgspec.json.Encoder(enc_hook=_plain)
-        self._meta = {"trace_version": TRACE_VERSION, **(meta or {})}
+        self._meta = {**(meta or {}), "trace_version": TRACE_VERSION}
         self._prefix = self._encode(self._meta)[:-1] + b","
         self.repaired_bytes = 0
         self._descriptor: int | None = self._open(TraceMode(mode))
@@ -81,9 +81,12 @@ class TraceWriter:
             TraceError: If the file or its directory cannot be written.
         """
         path = Path(path)
-        if TraceMode(mode) is TraceMode.CREATE and path.exists():
+        try:
+            existing = next(place for place in (path, *path.absolute().parents) if _is_there(place))
+        except (OSError, ValueError) as error:
+            raise _unwritable(path, error) from error
+        if existing == path and TraceMode(mode) is TraceMode.CREATE:
             raise _exists(path)
-        existing = next(place for place in (path, *path.absolute().parents) if place.exists())
         if existing != path and not existing.is_dir():
             raise TraceError(f"{path}: {existing} is not a directory; choose another output_dir")
         if not os.access(existing, os.W_OK):
@@ -106,7 +109,7 @@ class TraceWriter:
             row = {key: value for key, value in record.items() if key not in self._meta} | dict(row)
         try:
             line = self._prefix + self._encoder.encode(row)[1:] + b"\n"
-        except (TypeError, ValueError, OverflowError):
+        except _NO_JSON_FORM:
             line = self._prefix + self._encode(row)[1:] + b"\n"
         try:
             written = os.write(self._descriptor, line)
@@ -140,10 +143,8 @@ class TraceWriter:
             return os.open(self.path, flags, 0o666)
         except FileExistsError:
             raise _exists(self.path) from None
-        except OSError as error:
-            raise TraceError(
-                f"{self.path}: cannot be written: {error.strerror}; choose another output_dir"
-            ) from error
+        except (OSError, ValueError) as error:
+            raise _unwritable(self.path, error) from error
 
     def _finish(self, row: Mapping[str, Any], line: bytes, written: int) -> None:
         """Write the rest of a row that was cut short, or take back what was written of it."""
@@ -153,10 +154,14 @@ class TraceWriter:
         try:
             while total < len(line):
                 total += os.write(descriptor, line[total:])
-        except OSError as error:
-            with suppress(OSError):
+        except BaseException as error:  # an interruption leaves whole rows too
+            try:
                 os.ftruncate(descriptor, os.fstat(descriptor).st_size - total)
-            raise self._refused(row, error) from error
+            except OSError:
+                self.close()  # the piece stays, and no later row may be glued to it
+            if isinstance(error, OSError):
+                raise self._refused(row, error) from error
+            raise
 
     def _refused(self, row: Mapping[str, Any], error: OSError) -> TraceError:
         problem = f"step {row.get('step')!r} could not be written: {error.strerror}"
@@ -167,8 +172,8 @@ class TraceWriter:
         parts = []
         for key, value in values.items():
             try:
-                parts.append(self._encoder.encode({str(key): value})[1:-1])
-            except (TypeError, ValueError, OverflowError) as error:
+                parts.append(self._encoder.encode({key: value})[1:-1])
+            except _NO_JSON_FORM as error:
                 step = f"step {values['step']!r}: " if "step" in values else ""
                 raise TraceError(f"{self.path}: {step}{key!r} has no JSON form: {error}") from error
         return b"{" + b",".join(parts) + b"}"
@@ -177,6 +182,20 @@ class TraceWriter:
 def _exists(path: Path) -> TraceExistsError:
     remedy = "choose another run.name or output_dir, or replace it with --overwrite"
     return TraceExistsError(f"{path} already holds a trace; {remedy}")
+
+
+def _unwritable(path: Path, error: OSError | ValueError) -> TraceError:
+    reason = getattr(error, "strerror", None) or error
+    return TraceError(f"{str(path)!r} cannot be written: {reason}; choose another output_dir")
+
+
+def _is_there(path: Path) -> bool:
+    """`Path.exists`, which calls a path with a NUL missing, and raises for one that is too long."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def repair_torn_line(path: str | os.PathLike[str]) -> int:
@@ -204,7 +223,9 @@ def _plain(value: Any) -> Any:
     """JSON-like data for the NumPy values that spaces are full of."""
     if isinstance(value, np.ndarray):
         return value.tolist()
-    if isinstance(value, np.generic):
+    if isinstance(value, np.longdouble):  # its item() is itself
+        return float(value)
+    if isinstance(value, np.generic) and not isinstance(value, np.clongdouble):
         return value.item()
     if isinstance(value, Mapping):
         return dict(value)
