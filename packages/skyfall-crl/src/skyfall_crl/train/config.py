@@ -10,10 +10,7 @@ from skyfall_core.config import (
     RewardConfig,
     RolloutConfig,
     RunConfig,
-    Section,
     WrapperConfig,
-    explain,
-    file_name,
     load_config,
     parse_config,
 )
@@ -28,10 +25,7 @@ __all__ = [
     "RewardConfig",
     "RolloutConfig",
     "RunConfig",
-    "Section",
     "WrapperConfig",
-    "explain",
-    "file_name",
     "load_config",
     "parse_config",
 ]

@@ -1,0 +1,108 @@
+"""Each distribution in an environment that holds it, what it needs, and nothing else."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(900)]
+
+ROOT = Path(__file__).parents[1]
+PLUGIN = ROOT / "tests/plugin_package"
+SHORT_RUN = """
+environment: {id: CartPole-v1, kwargs: {sutton_barto_reward: true}}
+algorithm: {name: actor-critic}
+rollout: {window_steps: 100, total_steps: 250, auto_reset: true}
+run: {name: alone, seed: 0, task: cartpole, output_dir: runs}
+"""
+ABSENT = """
+import importlib.util, json, sys
+print(json.dumps([name for name in sys.argv[1:] if importlib.util.find_spec(name) is not None]))
+"""
+
+
+def uv() -> str:
+    """The uv that runs these tests, or the one on the path."""
+    found = os.environ.get("UV") or shutil.which("uv")
+    assert found, "these tests build environments with uv: pip install uv"
+    return found
+
+
+def call(*command: str | Path, cwd: Path = ROOT, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command outside of this process's environment and check how it ends."""
+    outside = {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH"}}
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, env=outside, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status, f"{done.args}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def alone(distribution: str, *command: str | Path, status: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run a command in an environment that holds one distribution of the workspace."""
+    return call(uv(), "run", "--isolated", "--package", distribution, *command, status=status)
+
+
+def importable(distribution: str, *names: str) -> list[str]:
+    """Those of `names` that can be imported where only `distribution` is installed."""
+    done = alone(distribution, "python", "-c", ABSENT, *names)
+    return list(json.loads(done.stdout))
+
+
+def rows(run: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (run / "traces.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "absent"),
+    [
+        ("skyfall-metrics", ["torch", "gymnasium", "skyfall_core"]),
+        ("skyfall-core", ["torch", "httpx", "skyfall_metrics", "skyfall_crl"]),
+        ("skyfall-morpheus", ["torch", "skyfall_metrics", "skyfall_crl"]),
+        ("skyfall-torch", ["skyfall_metrics", "skyfall_morpheus", "skyfall_crl"]),
+        ("skyfall-crl", ["torch", "httpx", "skyfall_torch", "skyfall_morpheus"]),
+    ],
+)
+def test_a_distribution_brings_only_what_it_needs(distribution: str, absent: list[str]) -> None:
+    assert importable(distribution, *absent, distribution.replace("-", "_")) == [
+        distribution.replace("-", "_")
+    ]
+
+
+def test_core_alone_runs_a_document_and_says_how_to_score_it(tmp_path: Path) -> None:
+    document = tmp_path / "short.yaml"
+    document.write_text(SHORT_RUN)
+    done = alone("skyfall-core", "skyfall", "run", document)
+    assert len(rows(tmp_path / "runs/alone")) == 250
+    assert "pip install skyfall-metrics" in done.stderr
+
+
+def test_plugin_of_a_third_party_runs_from_yaml(tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    call(uv(), "venv", "--python", sys.executable, environment)
+    python = environment / "bin/python"
+    call(uv(), "pip", "install", "--python", python, ROOT / "packages/skyfall-core", PLUGIN)
+    skyfall = environment / "bin/skyfall"
+
+    listed = json.loads(call(skyfall, "plugins", "--json", cwd=tmp_path).stdout)
+    ours = {
+        plugin["name"]: plugin["version"]
+        for members in listed.values()
+        for plugin in members
+        if plugin["distribution"] == "skyfall-thermostat"
+    }
+    assert ours == {"table-q": "1.2.3", "thermostat": "1.2.3", "day-night": "1.2.3"}
+
+    document = PLUGIN / "thermostat.yaml"
+    call(skyfall, "run", document, "--set", f"run.output_dir={tmp_path}", cwd=tmp_path)
+    record = rows(tmp_path / "thermostat")
+    assert [row["step"] for row in record if row["boundary"]] == [1000, 2000, 3000]
+    assert [row["regime_id"] for row in record[::1000]] == ["day", "night", "day", "night"]
+    first_day, second_day = (
+        sum(row["reward"] for row in record[start : start + 1000]) for start in (0, 2000)
+    )
+    assert second_day > first_day / 2  # rewards are negative: less than half of the discomfort is left
