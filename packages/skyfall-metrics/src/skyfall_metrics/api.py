@@ -1,7 +1,7 @@
 """Every public name of the package in one place.
 
-The package itself imports nothing, so that a command line can load it for its help text; programs import from here
-or from the modules that these names live in.
+The package itself imports nothing, so that a command line can load it for its help text; programs import
+from here or from the modules that these names live in.
 """
 
 from __future__ import annotations

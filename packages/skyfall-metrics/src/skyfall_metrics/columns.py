@@ -1,7 +1,7 @@
 """Growing columns: rows go in block by block, arrays come out once.
 
-Rows as objects live for one block only. Optional columns cost nothing until a value turns up in them; the rows
-before it are then filled with what absence means.
+Rows as objects live for one block only. Optional columns cost nothing until a value turns up in them; the
+rows before it are then filled with what absence means.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order of a trace's rows: what a resumed run lived twice, what is missing, where labels and flags disagree.
+"""The order of a trace's rows: what a resumed run lived twice, what is missing, what contradicts itself.
 
 Steps increase within a world. The one thing that may turn them back is a resumed run, which goes on from its
 last checkpoint: the rows that it lives again take the place of those that led nowhere.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,8 @@ def _check_turns(
         return
     at = int(np.argmax(unexplained))
     raise TraceError(
-        f"step {trace.step[here[at]]} follows step {trace.step[before[at]]}: steps must increase within a world. "
+        f"step {trace.step[here[at]]} follows step {trace.step[before[at]]}: "
+        "steps must increase within a world. "
         'A resumed run marks its first row with "resumed": true; '
         "to number rows in file order instead, read without a step key",
         path=trace.path,
@@ -84,7 +86,7 @@ def _last_lived(step: NDArray[np.int64], back: NDArray[np.intp]) -> NDArray[np.b
     kept = np.ones(len(step), dtype=bool)
     pieces: list[tuple[int, int]] = []
     edges = [0, *map(int, back), len(step)]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         while pieces:
             earlier, end = pieces.pop()
             cut = earlier + int(np.searchsorted(step[earlier:end], step[start]))

@@ -1,9 +1,9 @@
 """Reading a trace: from bytes to a `Trace`, or to an error that says where and why.
 
-Blocks of whole lines go through a decoder that names only the wanted keys. Whatever that strict decoder refuses
-is looked at again: first the block with every column open (a column that begins late), then line by
-line (damage, bare NaN). What is wrong is never averaged away: it is an error with line and byte, or on request
-left out and counted, and whatever was left out stands in `Trace.notes`.
+Blocks of whole lines go through a decoder that names only the wanted keys. Whatever that strict decoder
+refuses is looked at again: first the block with every column open (a column that begins late), then
+line by line (damage, bare NaN). What is wrong is never averaged away: it is an error with line and byte,
+or on request left out and counted, and whatever was left out stands in `Trace.notes`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ __all__ = ["DamagedLines", "read_trace"]
 _OF_EACH_STEP = frozenset(
     {"terminated", "truncated", "action", "observation", "reward_components", "logprob", "value"}
 )
-"""Keys of the trace format that describe a step and are not read; never metadata, even when they stay equal."""
+"""Keys of the trace format that describe a step and are not read; never metadata, even when they stay
+equal."""
 
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -119,7 +120,7 @@ class _Reader:
     def _take_whole(self, block: Block, kind: RowType) -> bool:
         """Decode a block in one go; False when only a look at its lines can tell what is wrong."""
         try:
-            rows = kind.lines.decode_lines(block.data)
+            rows = kind.decoder.decode_lines(block.data)
         except _UNREADABLE:
             return kind is not self._open and self._take_whole(block, self._open)
         if len(rows) != block.lines:  # blank lines, or two rows glued into one
@@ -153,7 +154,7 @@ class _Reader:
         try:
             if self._header is None:
                 self._begin(line, number, offset)
-            row = self._open.one.decode(line)
+            row = self._open.decoder.decode(line)
         except _UNREADABLE as error:
             row = self._odd_row(line)
             if row is None:
@@ -199,7 +200,8 @@ class _Reader:
         version = header.get("trace_version")
         if version is not None and version != TRACE_VERSION:
             raise self._error(
-                f"trace_version {version!r}: this release reads version {TRACE_VERSION}; upgrade skyfall-metrics",
+                f"trace_version {version!r}: this release reads version {TRACE_VERSION}; "
+                "upgrade skyfall-metrics",
                 number,
                 offset,
             )
@@ -234,7 +236,8 @@ class _Reader:
             first, here = header.get(key), getattr(row, name)
             if here != first:
                 one = "run" if name == "run_id" else "version"
-                return f"{key} is {here!r} here and {first!r} in the first row: a trace holds one {one}; split the file"
+                differs = f"{key} is {here!r} here and {first!r} in the first row"
+                return f"{differs}: a trace holds one {one}; split the file"
         return (
             f"{keys.regime} is {row.regime!r} here and missing in the first row: every row needs one, or none"
         )
@@ -312,7 +315,7 @@ class _Reader:
         return values
 
     def _metadata(self) -> dict[str, Any]:
-        """What the rows say about the run: keys that first and last row share, identity under its own names."""
+        """What the rows say about the run: keys that the first and last row share."""
         header, keys = self._header or {}, self._keys
         try:
             last = msgspec.json.decode(self._last_line, type=dict[str, Any])
@@ -349,7 +352,8 @@ class _Reader:
             notes.append(
                 Note(
                     "no_regime",
-                    f"no row has {self._keys.regime!r}: the run counts as one configuration, {DEFAULT_REGIME!r}",
+                    f"no row has {self._keys.regime!r}: "
+                    f"the run counts as one configuration, {DEFAULT_REGIME!r}",
                 )
             )
         return tuple(notes)

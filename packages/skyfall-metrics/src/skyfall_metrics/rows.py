@@ -1,9 +1,9 @@
 """One line of a trace: which of its keys are read, as what, and what to say when that fails.
 
 A row type is made for each trace. It names only the keys that the trace has, so that everything else
-(observations, actions, messages) is skipped by the decoder without being built. A column that the first row lacks is typed
-`None`: meeting a value there later fails the decoding, and the reader widens the type. What must not
-change within a trace, its run and its version, is typed as the one value it may have.
+(observations, actions, messages) is skipped by the decoder without being built. A column that the first
+row lacks is typed `None`: meeting a value there later fails the decoding, and the reader widens the type.
+What must not change within a trace, its run and its version, is typed as the one value it may have.
 """
 
 from __future__ import annotations
@@ -110,8 +110,7 @@ class RowType:
     """A decoder for lines of one trace, and the columns that its rows have values for."""
 
     struct: type[msgspec.Struct]
-    lines: msgspec.json.Decoder[Any]
-    one: msgspec.json.Decoder[Any]
+    decoder: msgspec.json.Decoder[Any]
     columns: frozenset[str]
 
 
@@ -140,12 +139,7 @@ def row_type(keys: Keys, header: Mapping[str, Any], columns: frozenset[str] | No
     for name in ("run_id", "trace_version"):
         spec.append((name, Any if is_open else _only(header.get(names[name])), None))
     struct = msgspec.defstruct("Row", spec, rename=names, gc=False)
-    return RowType(
-        struct,
-        msgspec.json.Decoder(list[struct]),
-        msgspec.json.Decoder(struct),
-        columns,  # type: ignore[valid-type]
-    )
+    return RowType(struct, msgspec.json.Decoder(struct), columns)
 
 
 def _only(value: Any) -> Any:

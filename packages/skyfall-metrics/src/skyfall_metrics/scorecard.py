@@ -137,7 +137,7 @@ class Scorecard:
 
     def to_dict(self) -> dict[str, Any]:
         """The scorecard as JSON-ready dicts, lists, strings and numbers; no NaN, missing numbers are None."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         return plain
 
 

@@ -170,7 +170,7 @@ def _configuration(name: str, worlds: tuple[WorldScore, ...]) -> ConfigurationSu
         mean=mean(rewards, "mean").value,
         deviation=mean(rewards, "deviation").value,
         settled=mean(rewards, "settled").value,
-        forgetting=mean(losses, "forgetting", "missing rewards" if losses else f"{name!r} is not revisited"),
+        forgetting=mean(losses, "forgetting", "missing rewards" if losses else "not revisited"),
         bound=mean(gaps, "bound").value,
         bound_source=sources[0] if sources else None,
         gap=mean(gaps, "gap", no_gap),

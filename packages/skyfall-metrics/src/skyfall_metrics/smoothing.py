@@ -25,7 +25,8 @@ Rows = NDArray[np.intp]
 def smooth(reward: Floats, start: Rows, window: int) -> Floats:
     """Trailing moving average inside each segment: ρ_k = mean of the last min(k + 1, window) present rewards.
 
-    A missing reward is passed over: the average stays what it was, and the window keeps reaching for present ones.
+    A missing reward is passed over: the average stays what it was, and the window keeps reaching for
+    present ones.
 
     Args:
         reward: `(rows,)`, NaN where missing.
@@ -55,8 +56,8 @@ def smooth(reward: Floats, start: Rows, window: int) -> Floats:
 def _trailing_mean(values: Floats, start: Rows, window: int) -> Floats:
     """Mean of the last min(k + 1, window) values at each row k of each segment; nothing missing.
 
-    Sums of 1, 2, 4, … rows are doubled, and those that add up to the window are put together: as many passes as
-    the window has binary digits, and additions only.
+    Sums of 1, 2, 4, … rows are doubled, and those that add up to the window are put together: as many
+    passes as the window has binary digits, and additions only.
     """
     age = _age(start, len(values))
     doubled = values
@@ -87,10 +88,11 @@ def _age(start: Rows, rows: int) -> Rows:
 
 
 def settled_start(start: Rows, stop: Rows, fraction: float, window: int) -> Rows:
-    """First row of each segment's settled part: its last `fraction`, at least `window` rows, at most all of it."""
+    """`(segments,)` where settled parts begin: the last `fraction`, at least `window` rows, at most all."""
     rows = stop - start
     share = np.ceil(np.round(rows * fraction, 9)).astype(np.intp)
-    return stop - np.minimum(rows, np.maximum(share, window))
+    settled: Rows = stop - np.minimum(rows, np.maximum(share, window))
+    return settled
 
 
 def part_means(values: Floats, start: Rows, stop: Rows) -> Floats:
@@ -107,7 +109,8 @@ def part_means(values: Floats, start: Rows, stop: Rows) -> Floats:
     present = ~np.isnan(values)
     sums = part_sums(np.where(present, values, 0.0), start, stop)
     counts = part_sums(present.astype(np.float64), start, stop)
-    return np.divide(sums, counts, out=np.full(len(start), np.nan), where=counts > 0)
+    means: Floats = np.divide(sums, counts, out=np.full(len(start), np.nan), where=counts > 0)
+    return means
 
 
 def part_deviations(values: Floats, start: Rows, stop: Rows) -> Floats:

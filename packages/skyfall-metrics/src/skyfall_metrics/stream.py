@@ -14,7 +14,8 @@ from skyfall_metrics.smoothing import first_held_crossing, part_means, settled_s
 __all__ = ["ROUNDING", "Stream", "prepare_stream"]
 
 ROUNDING = 1e-12
-"""Relative difference that is rounding: a constant reward must neither climb nor fail to recover by its last bit."""
+"""Relative difference that is rounding: a constant reward must neither climb nor fail to recover by its
+last bit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +45,7 @@ class Stream:
     parameters: ResolvedParameters
 
     def rows_to(self, threshold: NDArray[np.float64]) -> NDArray[np.intp]:
-        """`(segments,)` rows until ρ reaches each segment's threshold and holds it, -1 where it never does."""
+        """`(segments,)` rows until ρ reaches and holds each segment's threshold, -1 where it never does."""
         segments = self.segments
         lowered = threshold - np.maximum(self.tolerance, ROUNDING * np.abs(threshold))
         return first_held_crossing(

@@ -1,8 +1,8 @@
 """Bytes of a trace, plain or compressed, in blocks of whole lines.
 
 Nothing here knows JSON. A block ends with a newline unless it is the file's last; memory stays at about
-one block however long the file is, because a line longer than `MAX_LINE_BYTES` is refused or, on request, passed
-over without being held.
+one block however long the file is, because a line longer than `MAX_LINE_BYTES` is refused or, on request,
+passed over without being held.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from rich.console import RenderableType
 from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -125,7 +125,8 @@ def _scored_with(card: Scorecard) -> str:
     used = card.parameters
     return (
         f"window {used.window} ({used.window_chosen}), hold {used.hold} ({used.hold_chosen}), "
-        f"settled {used.settled_fraction:g}, adapted {used.adaptation_level:g}, recovered {used.recovery_level:g}"
+        f"settled {used.settled_fraction:g}, adapted {used.adaptation_level:g}, "
+        f"recovered {used.recovery_level:g}"
     )
 
 

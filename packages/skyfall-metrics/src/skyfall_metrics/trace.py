@@ -95,7 +95,7 @@ class Trace:
         return np.flatnonzero(self.world == code)
 
 
-def trace_from_arrays(
+def trace_from_arrays(  # noqa: PLR0913 - one a column of the format
     reward: ArrayLike,
     regime: Sequence[object],
     *,
@@ -121,7 +121,8 @@ def trace_from_arrays(
         metadata: `run_id`, `algorithm_id`, `task`, `seed`, `reward_upper_bounds`, …
 
     Raises:
-        TraceError: Lengths differ, there are no rows, steps go backwards, or a number is too large to average.
+        TraceError: Lengths differ, there are no rows, steps go backwards, or a number is too large to
+            average.
     """
     rewards = finite_column(np.asarray(reward, dtype=np.float64), "reward")
     rows = len(rewards)

@@ -15,7 +15,7 @@ from skyfall_metrics.cli.score_command import score
 __all__ = ["main", "score"]
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001  # typer's callback signature
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(__version__)
         raise typer.Exit
@@ -32,7 +32,11 @@ def _root(
 def main() -> None:
     """Run the command line."""
     app = typer.Typer(
-        name="skyfall-metrics", add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False
+        name="skyfall-metrics",
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
     app.command("score")(score)

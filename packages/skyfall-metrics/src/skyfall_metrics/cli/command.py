@@ -1,8 +1,8 @@
-"""What every command function is wrapped in: shared options spread out, expected errors turned into exit statuses.
+"""What every command is wrapped in: shared options spread out, errors turned into exit statuses.
 
-Commands are plain functions that two programs register, `skyfall-metrics` and `skyfall`. Wrapping the function
-itself makes both behave alike: `error: …` on standard error, exit status 2 for wrong input, 1 for a failure, 130
-when interrupted, and no traceback for anything that was foreseen.
+Commands are plain functions that two programs register, `skyfall-metrics` and `skyfall`. Wrapping the
+function itself makes both behave alike: `error: …` on standard error, exit status 2 for wrong input, 1 for a
+failure, 130 when interrupted, and no traceback for anything that was foreseen.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ _PIPE_CLOSED = 141
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """`function` as a command.
 
-    A parameter annotated with a dataclass stands for the dataclass's fields: each becomes a keyword option of the
-    wrapped function, and they arrive in `function` as one object.
+    A parameter annotated with a dataclass stands for the dataclass's fields: each becomes a keyword option
+    of the wrapped function, and they arrive in `function` as one object.
 
     Raises:
         typer.Exit: With the exit status, after the error was printed.
     """
     signature = inspect.signature(function, eval_str=True)
-    groups = {p.name: p.annotation for p in signature.parameters.values() if is_dataclass(p.annotation)}
+    groups: dict[str, Any] = {
+        p.name: p.annotation for p in signature.parameters.values() if is_dataclass(p.annotation)
+    }
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:

@@ -62,7 +62,7 @@ class ScoringOptions:
 
     def parameters(self) -> Parameters:
         """The same for the library, checked."""
-        from skyfall_metrics.parameters import Parameters
+        from skyfall_metrics.parameters import Parameters  # noqa: PLC0415 - kept out of --help
 
         return Parameters(
             window=self.window,
@@ -111,7 +111,7 @@ class ReadingOptions:
 
     def keys(self) -> Keys:
         """The mapping for the library, checked."""
-        from skyfall_metrics.rows import Keys
+        from skyfall_metrics.rows import Keys  # noqa: PLC0415 - kept out of --help
 
         return Keys(
             step=self.step_key or None,
@@ -128,6 +128,6 @@ class ReadingOptions:
 
     def on_damage(self) -> DamagedLines:
         """The same for the library."""
-        from skyfall_metrics.reader import DamagedLines
+        from skyfall_metrics.reader import DamagedLines  # noqa: PLC0415 - kept out of --help
 
         return DamagedLines(self.damaged_lines.value)

@@ -21,21 +21,15 @@ def score(
     scoring: ScoringOptions,
 ) -> None:
     """Score recorded runs: six metrics from a trace, with neither the world nor the model."""
-    from skyfall_metrics.cli.output import print_json, print_renderables, warn_of_notes
-    from skyfall_metrics.discovery import find_all_traces
-    from skyfall_metrics.reader import read_trace
-    from skyfall_metrics.scoring import score as score_trace
-    from skyfall_metrics.tables import scorecard_table, summary_table
+    from skyfall_metrics import batch, discovery, tables  # noqa: PLC0415 - kept out of --help
+    from skyfall_metrics.cli import output  # noqa: PLC0415
 
-    parameters, keys = scoring.parameters(), reading.keys()
-    cards = []
-    for path in find_all_traces(paths, reading.pattern):
-        trace = read_trace(path, keys=keys, damaged_lines=reading.on_damage())
-        cards.append(score_trace(trace, parameters))
-    warn_of_notes(cards)
+    job = batch.Job(parameters=scoring.parameters(), keys=reading.keys(), damaged_lines=reading.on_damage())
+    cards = batch.score_files(discovery.find_all_traces(paths, reading.pattern), job)
+    output.warn_of_notes(cards)
     if as_json:
-        print_json({"schema_version": 1, "scorecards": [card.to_dict() for card in cards]})
+        output.print_json({"schema_version": 1, "scorecards": [card.to_dict() for card in cards]})
     elif len(cards) == 1:
-        print_renderables(scorecard_table(cards[0]))
+        output.print_renderables(tables.scorecard_table(cards[0]))
     else:
-        print_renderables(summary_table(cards))
+        output.print_renderables(tables.summary_table(cards))

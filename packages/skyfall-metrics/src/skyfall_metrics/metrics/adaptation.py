@@ -18,7 +18,8 @@ class Outcome(str, Enum):
     """How a wait for a threshold ended.
 
     `REACHED`: held from some row on. `NO_RISE`: the segment settles no higher than it opened, there was
-    nothing to climb. `CENSORED`: never held within the segment. `UNDEFINED`: rewards that the threshold needs are missing.
+    nothing to climb. `CENSORED`: never held within the segment. `UNDEFINED`: rewards that the threshold
+    needs are missing.
     """
 
     REACHED = "reached"
@@ -33,7 +34,8 @@ class Climb:
 
     Attributes:
         threshold: `(segments,)` θ = O + adaptation_level · (S − O); NaN where there is no rise.
-        steps: `(segments,)` τ, rows to the first held crossing: 0 without a rise, the segment's length when censored.
+        steps: `(segments,)` τ, rows to the first held crossing: 0 without a rise, the segment's length
+            when censored.
         outcome: `(segments,)` how it ended.
     """
 
@@ -96,10 +98,10 @@ def climbs(stream: Stream) -> Climb:
 
 
 def adaptation_speed(stream: Stream, climb: Climb) -> AdaptationResult:
-    """Mean speed of adaptation over shifts.
+    r"""Mean speed of adaptation over shifts.
 
-    For a segment that settles above its opening: $v_s = 1 - \\tau_s / n_s$, with $\\tau_s$ the rows until
-    $\\rho$ holds $\\theta_s = O_s + \\alpha (S_s - O_s)$.
+    For a segment that settles above its opening: $v_s = 1 - \tau_s / n_s$, with $\tau_s$ the rows until
+    $\rho$ holds $\theta_s = O_s + \alpha (S_s - O_s)$.
 
     Args:
         stream: One world's life.
@@ -107,12 +109,12 @@ def adaptation_speed(stream: Stream, climb: Climb) -> AdaptationResult:
     """
     rows = stream.segments.rows
     shifts = tuple(_of_shift(stream, climb, s) for s in range(1, len(rows)))
-    defined = [shift for shift in shifts if shift.speed is not None]
+    speeds = [shift.speed for shift in shifts if shift.speed is not None]
     reason = "no shift" if not shifts else "rewards around every shift are missing"
-    steps = [shift.steps for shift in defined]
+    steps = [float(shift.steps) for shift in shifts if shift.steps is not None]
     outcomes = [shift.outcome for shift in shifts]
     return AdaptationResult(
-        speed=number(np.mean([shift.speed for shift in defined]) if defined else None, reason),
+        speed=number(np.mean(speeds) if speeds else None, reason),
         mean_steps=number(np.mean(steps) if steps else None, reason),
         median_steps=number(np.median(steps) if steps else None, reason),
         no_rise=outcomes.count(Outcome.NO_RISE),

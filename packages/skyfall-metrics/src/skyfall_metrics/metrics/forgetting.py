@@ -59,9 +59,9 @@ class ForgettingResult:
 
 
 def forgetting(stream: Stream, climb: Climb) -> ForgettingResult:
-    """Loss on return to a configuration, before and after relearning, and savings.
+    r"""Loss on return to a configuration, before and after relearning, and savings.
 
-    $F_s = \\max_{u < s,\\, c_u = c_s} S_u - O_s$, over segments whose configuration occurred before.
+    $F_s = \max_{u < s,\, c_u = c_s} S_u - O_s$, over segments whose configuration occurred before.
 
     Args:
         stream: One world's life.

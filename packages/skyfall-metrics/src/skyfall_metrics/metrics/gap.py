@@ -1,4 +1,4 @@
-"""Performance gap: how far the last visit of each configuration stays below the best that is possible there."""
+"""Performance gap: how far each configuration's last visit stays below the best possible there."""
 
 from __future__ import annotations
 

@@ -48,10 +48,11 @@ class RecoveryResult:
 
 
 def recovery_time(stream: Stream) -> RecoveryResult:
-    """Rows after each shift until ρ holds `recovery_level` of the level before it.
+    r"""Rows after each shift until ρ holds `recovery_level` of the level before it.
 
-    $\\theta_s = P_s - (1 - \\beta) |P_s|$ with $P_s$ the settled level of the segment before, so that the
-    threshold lies below the level for negative rewards too. A segment that never falls below recovers in 0 rows.
+    $\theta_s = P_s - (1 - \beta) |P_s|$ with $P_s$ the settled level of the segment before, so that the
+    threshold lies below the level for negative rewards too. A segment that never falls below recovers in 0
+    rows.
 
     Args:
         stream: One world's life.

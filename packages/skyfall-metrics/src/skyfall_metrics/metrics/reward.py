@@ -51,9 +51,10 @@ class RewardResult:
 
 
 def configuration_reward(stream: Stream) -> RewardResult:
-    """Mean reward by configuration.
+    r"""Mean reward by configuration.
 
-    $R = \\frac{1}{|C|} \\sum_c \\bar r_c$ with $\\bar r_c$ the mean of the present rewards under configuration c.
+    $R = \frac{1}{|C|} \sum_c \bar r_c$, with $\bar r_c$ the mean of the present rewards under
+    configuration c.
 
     Args:
         stream: One world's life.

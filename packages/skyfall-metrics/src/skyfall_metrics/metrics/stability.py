@@ -23,7 +23,8 @@ class StabilityResult:
     """Stability of one world.
 
     Attributes:
-        deviation: Standard deviation of ρ in the settled parts, weighted by the rows of the segments; lower is steadier.
+        deviation: Standard deviation of ρ in the settled parts, weighted by the rows of the segments;
+            lower is steadier.
         drawdown: Largest fall of ρ below its own earlier peak within a segment.
         worst_drops: Conditional value at risk at 5 %: mean of the lowest 5 % of one-step differences of ρ
             inside segments (at least one of them); negative where it drops.
@@ -54,7 +55,7 @@ def stability(stream: Stream) -> StabilityResult:
 
 
 def _largest_drawdown(stream: Stream) -> float:
-    """max over segments and rows of (peak so far − ρ)."""
+    """Max over segments and rows of (peak so far − ρ)."""
     largest = 0.0
     for start, stop in zip(stream.segments.start.tolist(), stream.segments.stop.tolist(), strict=True):
         smoothed = stream.smoothed[start:stop]

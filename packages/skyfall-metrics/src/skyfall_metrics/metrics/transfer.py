@@ -16,8 +16,15 @@ __all__ = ["IdentityTransfer", "TransferResult", "forward_transfer"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityTransfer:
-    """Transfer into one configuration: mean reward of its first visit, of the reference, and their difference
-    as a share of the reference."""
+    """Transfer into one configuration.
+
+    Attributes:
+        configuration: Its name.
+        first_visit: Mean reward of its first segment.
+        reference: Mean reward of the run that lived it alone.
+        transfer: The difference as a share of the reference's size.
+        reason: Why there is none.
+    """
 
     configuration: str
     first_visit: float | None
@@ -28,14 +35,14 @@ class IdentityTransfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferResult:
-    """Forward transfer of one world: the mean over the configurations that have a reference, and one by one."""
+    """Forward transfer of one world: the mean over configurations with a reference, and one by one."""
 
     transfer: Value
     configurations: tuple[IdentityTransfer, ...]
 
 
 def forward_transfer(stream: Stream, references: Mapping[str, float] | None) -> TransferResult:
-    """Mean over configurations of $(\\bar r_c - \\bar r^{ref}_c) / |\\bar r^{ref}_c|$.
+    r"""Mean over configurations of $(\bar r_c - \bar r^{ref}_c) / |\bar r^{ref}_c|$.
 
     Args:
         stream: One world's life.
