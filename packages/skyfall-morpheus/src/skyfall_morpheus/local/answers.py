@@ -1,0 +1,101 @@
+"""Envelopes, error shapes and field checks of the API."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from skyfall_morpheus.local import views
+from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.routing import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["body_of", "error", "integer", "number", "ok", "page", "show", "text"]
+
+
+def ok(data: Any, event: str, now: float = 0.0, status: int = 200, **more: Any) -> Reply:
+    """A success envelope."""
+    meta = {"event": event, "timestamp": views.stamp(now)}
+    return Reply(status, {"success": True, "status": status, "data": data, "meta": meta, **more})
+
+
+def error(status: int, message: str, now: float = 0.0) -> Reply:
+    """The standard error envelope."""
+    meta = {"event": "error", "timestamp": views.stamp(now)}
+    return Reply(status, {"success": False, "status": status, "error": message, "meta": meta})
+
+
+def page(
+    things: Sequence[Any], query: Mapping[str, str], default: int, most: int
+) -> tuple[list[Any], dict[str, Any]]:
+    """A cursor page of things that have a `number`, and its pagination facts.
+
+    The cursor is the id of the last thing of the page before: a letter and a number.
+    """
+    limit = min(integer(query.get("limit", default), "limit", 1), most)
+    cursor = query.get("cursor")
+    after = 0
+    if cursor:
+        digits = cursor.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+        if not digits.isascii() or not digits.isdigit() or len(digits) > 15:
+            raise RefusalError(400, f"cursor: {cursor[:40]!r} is not the id of an item")
+        after = int(digits)
+    rest = [thing for thing in things if thing.number > after]
+    items = rest[:limit]
+    more = len(rest) > limit
+    facts = {"totalCount": len(things), "limit": limit, "hasMore": more, "nextCursor": None}
+    return items, facts
+
+
+def show(
+    things: Sequence[Any],
+    query: Mapping[str, str],
+    view: Callable[[Any], dict[str, Any]],
+    default: int,
+    most: int,
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """A page in wire shape, its `nextCursor` set when there is more."""
+    items, facts = page(things, query, default, most)
+    shown = [view(item) for item in items]
+    if facts["hasMore"]:
+        facts["nextCursor"] = shown[-1]["_id"]
+    return shown, facts
+
+
+def body_of(body: Any, *required: str) -> Mapping[str, Any]:
+    """The body as a mapping that has every required field, nulls counting as absent."""
+    if not isinstance(body, dict):
+        raise RefusalError(400, "body: a JSON object is required")
+    given = {key: value for key, value in body.items() if value is not None}
+    missing = [name for name in required if name not in given]
+    if missing:
+        raise RefusalError(400, f"body: required and missing: {', '.join(missing)}")
+    return given
+
+
+def text(value: Any, name: str, longest: int = 2000) -> str:
+    """A string field."""
+    if not isinstance(value, str) or len(value) > longest:
+        raise RefusalError(400, f"{name}: a string of at most {longest} characters is required")
+    return value
+
+
+def integer(value: Any, name: str, least: int = 0) -> int:
+    """A whole number, also as digits in a query."""
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or value > 10**15:
+        raise RefusalError(400, f"{name}: a whole number from {least} on is required")
+    return value
+
+
+def number(value: Any, name: str, least: float = -1e12, most: float = 1e12) -> float:
+    """A finite number in a range."""
+    valid = isinstance(value, int | float) and not isinstance(value, bool)
+    if not valid or not math.isfinite(value) or not least <= value <= most:
+        raise RefusalError(400, f"{name}: a number from {least:g} to {most:g} is required")
+    return float(value)

@@ -1,0 +1,88 @@
+"""Numbered things of one kind, found by number and by status, with the finished ones bounded.
+
+Every look-up the API offers per status must cost what it returns, not what the world has ever seen;
+and a world that runs for weeks must not grow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import Any, Generic, Protocol, TypeVar
+
+__all__ = ["Shelf"]
+
+
+class _Thing(Protocol):
+    number: int
+    status: str
+    touched: float
+
+
+Thing = TypeVar("Thing", bound=_Thing)
+
+
+class Shelf(Generic[Thing]):
+    """Things by number and by status.
+
+    Args:
+        finished: Statuses that nothing leaves any more.
+        retention: How many finished things are kept; of older ones only the count remains.
+    """
+
+    def __init__(self, finished: frozenset[str], retention: int) -> None:
+        self.finished = finished
+        self.retention = retention
+        self.things: dict[int, Thing] = {}
+        self.by_status: dict[str, dict[int, Thing]] = {}
+        self.forgotten: Counter[str] = Counter()
+        self._done: deque[int] = deque()
+
+    def add(self, thing: Thing) -> None:
+        """Take in a new thing under its status."""
+        self.things[thing.number] = thing
+        self.by_status.setdefault(thing.status, {})[thing.number] = thing
+
+    def get(self, number: int | None) -> Thing | None:
+        """The thing, or None when it never was or is forgotten."""
+        return None if number is None else self.things.get(number)
+
+    def move(self, thing: Thing, status: str, now: float) -> None:
+        """Give a thing another status, and forget the oldest finished one when there are too many."""
+        was_finished = thing.status in self.finished
+        del self.by_status[thing.status][thing.number]
+        thing.status = status
+        thing.touched = now
+        self.by_status.setdefault(status, {})[thing.number] = thing
+        if status in self.finished and not was_finished:
+            self._done.append(thing.number)
+            if len(self._done) > self.retention:
+                self._forget(self._done.popleft())
+
+    def remove(self, thing: Thing) -> None:
+        """Drop a thing as if it had never been."""
+        del self.by_status[thing.status][thing.number]
+        del self.things[thing.number]
+        if thing.status in self.finished:
+            self._done.remove(thing.number)
+
+    def of(self, *statuses: str) -> list[Thing]:
+        """Every kept thing in one of `statuses`, oldest number first within a status."""
+        return [thing for status in statuses for thing in self.by_status.get(status, {}).values()]
+
+    def count(self, *statuses: str) -> int:
+        """How many things have one of `statuses`, the forgotten ones included."""
+        return sum(len(self.by_status.get(status, ())) + self.forgotten[status] for status in statuses)
+
+    def counts(self) -> dict[str, int]:
+        """Things by status, the forgotten ones included; statuses nothing has are left out."""
+        names = {**dict.fromkeys(self.by_status), **dict.fromkeys(self.forgotten)}
+        return {name: total for name in sorted(names) if (total := self.count(name))}
+
+    def total(self) -> int:
+        """How many things there are and were."""
+        return len(self.things) + sum(self.forgotten.values())
+
+    def _forget(self, number: int) -> None:
+        thing: Any = self.things.pop(number)
+        del self.by_status[thing.status][number]
+        self.forgotten[thing.status] += 1

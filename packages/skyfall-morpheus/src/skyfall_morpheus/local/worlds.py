@@ -1,0 +1,426 @@
+"""The worlds one server holds, and the routes that create, change and end them."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from skyfall_morpheus.local import views
+from skyfall_morpheus.local.answers import body_of, number, ok, text
+from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.model import PERSONAS, SCENARIOS, Rules
+from skyfall_morpheus.local.routing import Reply, Request
+from skyfall_morpheus.local.simulation import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from skyfall_morpheus.local.routing import Router
+
+__all__ = ["LAYOUTS", "World", "Worlds"]
+
+LAYOUTS = {
+    "process-outbound": "Outbound fulfillment: EDI purchase orders to shipped and paid.",
+    "perishables-food-manufacturer": "The same flow under the name of the hosted default layout.",
+}
+
+PRESETS = {
+    "light": (0.1, "A tenth of the documents fail, mostly for want of a correction."),
+    "moderate": (0.25, "A quarter of the documents fail."),
+    "aggressive": (0.5, "Half of the documents fail."),
+}
+
+
+@dataclass(slots=True)
+class World:
+    """A world's record around its simulation."""
+
+    number: int
+    id: str
+    name: str
+    layout: str
+    url: str
+    description: str | None
+    simulation: Simulation
+    is_default: bool = False
+    real_hours_per_sim_day: float = 2.0
+    sampling: dict[str, Any] = field(default_factory=lambda: {"type": "all"})
+    capability_ids: list[str] = field(default_factory=list)
+    process_chaos: bool = False
+    infra_chaos: bool = False
+    seen: float = 0.0
+
+    @property
+    def now(self) -> float:
+        """The world's simulated time."""
+        return self.simulation.now
+
+    def record(self) -> dict[str, Any]:
+        """The world as the API shows it."""
+        simulation = self.simulation
+        chaos: dict[str, Any] = dict(simulation.chaos)
+        return {
+            "_id": self.id,
+            "name": self.name,
+            "url": self.url,
+            "is_default": self.is_default,
+            "createdAt": views.stamp(0.0),
+            "updatedAt": views.stamp(simulation.now),
+            "description": self.description,
+            "layout": self.layout,
+            "realHoursPerSimDay": self.real_hours_per_sim_day,
+            "samplingStrategy": self.sampling,
+            "capabilityIds": self.capability_ids,
+            "personas": {"allowedPersonas": list(simulation.personas), "personaOverrides": {}},
+            "chaos": {
+                **chaos,
+                "processChaosEnabled": self.process_chaos,
+                "infraChaosEnabled": self.infra_chaos,
+            },
+            "ticketCreationEnabled": simulation.tickets_enabled,
+        }
+
+
+class Worlds:
+    """Every world of a server, by id.
+
+    Args:
+        rules: The numbers new worlds follow.
+        seed: Mixed into the seed of worlds nobody seeded.
+        real_time: Whether time passes by the wall clock instead of by action.
+        clock: Seconds, for `real_time`.
+    """
+
+    def __init__(
+        self,
+        rules: Rules | None = None,
+        seed: int = 0,
+        *,
+        real_time: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.rules = rules or Rules()
+        self.seed = seed
+        self.real_time = real_time
+        self.clock = clock
+        self.by_id: dict[str, World] = {}
+        self._created = 0
+
+    def find(self, identifier: str) -> World:
+        """The world, its clock caught up.
+
+        Raises:
+            RefusalError: 404 when there is none.
+        """
+        world = self.by_id.get(identifier)
+        if world is None:
+            raise RefusalError(404, f"world {identifier[:64]!r} not found")
+        if self.real_time:
+            now = self.clock()
+            hours = (now - world.seen) / 3600.0
+            world.simulation.advance(min(hours / world.real_hours_per_sim_day, 30.0) * 1440.0)
+            world.seen = now
+        return world
+
+    def tick(self, world: World) -> None:
+        """Let an action's time pass, unless the wall clock rules."""
+        if not self.real_time:
+            world.simulation.advance(self.rules.tick_minutes)
+
+    def add_routes(self, router: Router) -> None:
+        """Register the routes of this module."""
+        for route, handler in (
+            ("POST /world", self.create),
+            ("GET /world", self.list),
+            ("GET /world/layouts", self.layouts),
+            ("GET /world/layouts/{layout}", self.layout),
+            ("GET /world/{w}", self.get),
+            ("PATCH /world/{w}", self.update),
+            ("DELETE /world/{w}", self.delete),
+            ("POST /world/{w}/reset", self.reset),
+            ("GET /world/{w}/capabilities", self.capabilities),
+            ("GET /world/{w}/chaos", self.get_chaos),
+            ("PUT /world/{w}/chaos", self.put_chaos),
+            ("DELETE /world/{w}/chaos", self.delete_chaos),
+            ("GET /chaos/presets", self.presets),
+            ("GET /chaos/presets/{id}", self.preset),
+            ("GET /chaos/status", self.chaos_status),
+        ):
+            router.add(route, handler)
+
+    def create(self, request: Request) -> Reply:
+        """Make a world; its name must be new."""
+        given = body_of(request.body, "name", "layout")
+        name = text(given["name"], "name", 200)
+        layout = text(given["layout"], "layout", 200)
+        if not name:
+            raise RefusalError(400, "name: must not be empty")
+        if layout not in LAYOUTS:
+            raise RefusalError(400, f"layout: {layout!r} is none of {', '.join(LAYOUTS)}")
+        if any(world.name == name for world in self.by_id.values()):
+            raise RefusalError(400, f"name: {name!r} is taken")
+        chaos = given.get("chaos")
+        flags = chaos if isinstance(chaos, dict) else {}
+        digest = hashlib.sha256(f"{self.seed}/{name}".encode()).hexdigest()
+        self._created += 1
+        world = World(
+            number=self._created,
+            id=digest[:24],
+            name=name,
+            layout=layout,
+            url=text(given.get("url", name.lower().replace(" ", "-")), "url", 200),
+            description=text(given["description"], "description") if "description" in given else None,
+            simulation=Simulation(int(digest[24:32], 16), self.rules),
+            real_hours_per_sim_day=_hours(given.get("realHoursPerSimDay", 2.0)),
+            process_chaos=flags.get("processChaosEnabled") is True,
+            infra_chaos=flags.get("infraChaosEnabled") is True,
+            seen=self.clock(),
+        )
+        self.by_id[world.id] = world
+        if given.get("is_default") is True:
+            self._make_default(world)
+        body = {
+            "world": world.record(),
+            "mainCompany": views.company(None),
+            "npcCompanies": [views.company(index) for index in range(5)],
+            "productsForMpc": [views.product(index, world.simulation) for index in range(20)],
+            "seedResult": {"companies": 6, "products": 20, "descriptors": 1},
+            "capabilities": {
+                "samplingType": "all",
+                "count": 1,
+                "ids": ["od-inbound-edi"],
+                "validationWarnings": [],
+            },
+        }
+        return Reply(200, body)
+
+    def list(self, request: Request) -> Reply:
+        """Worlds by creation, searched by name."""
+        query = request.query
+        found = [
+            world
+            for world in self.by_id.values()
+            if query.get("search", "") in world.name
+            and query.get("is_default", str(world.is_default)).lower() == str(world.is_default).lower()
+        ]
+        cursor = query.get("cursor")
+        if cursor:
+            last = self.by_id.get(cursor)
+            found = [world for world in found if last is None or world.number > last.number]
+        limit = query.get("limit", "20")
+        if not (limit.isascii() and limit.isdigit() and int(limit[:9]) >= 1):
+            raise RefusalError(400, f"limit: {limit[:20]!r} is no whole number from 1 on")
+        most = min(int(limit[:9]), 20)
+        shown = [world.record() for world in found[:most]]
+        after = shown[-1]["_id"] if len(found) > most else None
+        return ok({"worlds": shown, "nextCursor": after}, "world.list")
+
+    def get(self, request: Request) -> Reply:
+        """One world's record."""
+        world = self.find(request.params["w"])
+        return ok(world.record(), "world.get", world.now)
+
+    def update(self, request: Request) -> Reply:
+        """Change a world's settings; workers follow the allowed personas."""
+        world = self.find(request.params["w"])
+        given = body_of(request.body)
+        simulation = world.simulation
+        if "chaos" in given:
+            simulation.chaos = _policy(given["chaos"])
+        if "name" in given:
+            world.name = text(given["name"], "name", 200)
+        if "description" in given:
+            world.description = text(given["description"], "description")
+        if "realHoursPerSimDay" in given:
+            world.real_hours_per_sim_day = _hours(given["realHoursPerSimDay"])
+        if "samplingStrategy" in given:
+            world.sampling = _sampling(given["samplingStrategy"])
+        if "personas" in given:
+            simulation.personas = _personas(given["personas"])
+            simulation.dispatch()
+        if "ticketCreationEnabled" in given:
+            simulation.tickets_enabled = given["ticketCreationEnabled"] is True
+        if given.get("is_default") is True:
+            self._make_default(world)
+        return ok(world.record(), "world.updated", world.now)
+
+    def delete(self, request: Request) -> Reply:
+        """End a world."""
+        world = self.find(request.params["w"])
+        del self.by_id[world.id]
+        return ok({"success": True}, "world.deleted", world.now)
+
+    def reset(self, request: Request) -> Reply:
+        """Begin a world anew under the same id; a `seeded` sampling strategy gives the seed."""
+        world = self.find(request.params["w"])
+        seed = world.sampling.get("seed")
+        former = world.simulation
+        world.simulation = Simulation(former.seed if seed is None else int(seed), self.rules)
+        world.simulation.chaos = former.chaos
+        world.simulation.personas = former.personas
+        world.simulation.tickets_enabled = former.tickets_enabled
+        seeding = {"companies": 6, "products": 20, "descriptors": 1}
+        return ok(
+            {"success": True, "message": "world reset", "seedResult": seeding}, "world.reset", world.now
+        )
+
+    def capabilities(self, request: Request) -> Reply:
+        """What a world can run: its one descriptor."""
+        world = self.find(request.params["w"])
+        entry = {
+            "id": "od-inbound-edi",
+            "name": "Inbound EDI",
+            "description": "Takes purchase orders in.",
+            "domain": "edi",
+            "odId": "od-inbound-edi",
+            "tags": [],
+        }
+        data = {
+            "worldId": world.id,
+            "worldName": world.name,
+            "samplingStrategy": world.sampling,
+            "count": 1,
+            "capabilityIds": ["od-inbound-edi"],
+            "capabilities": [entry],
+        }
+        return ok(data, "world.capabilities", world.now)
+
+    def layouts(self, request: Request) -> Reply:  # noqa: ARG002
+        """Every layout."""
+        return ok([_layout(name) for name in LAYOUTS], "world.layouts")
+
+    def layout(self, request: Request) -> Reply:
+        """One layout with its documentation."""
+        name = request.params["layout"]
+        if name not in LAYOUTS:
+            raise RefusalError(404, f"layout {name[:64]!r} not found")
+        return ok({**_layout(name), "docs": LAYOUTS[name]}, "world.layout")
+
+    def get_chaos(self, request: Request) -> Reply:
+        """A world's chaos policy."""
+        world = self.find(request.params["w"])
+        data = {"worldId": world.id, "worldName": world.name, "chaos": world.simulation.chaos}
+        return ok(data, "chaos.get", world.now)
+
+    def put_chaos(self, request: Request) -> Reply:
+        """Replace a world's chaos policy."""
+        world = self.find(request.params["w"])
+        try:
+            world.simulation.chaos = _policy(request.body)
+        except RefusalError as refusal:
+            return Reply(refusal.status, {"success": False, "error": str(refusal)})
+        data = {"worldId": world.id, "chaos": world.simulation.chaos, "message": "chaos policy replaced"}
+        return ok(data, "chaos.updated", world.now)
+
+    def delete_chaos(self, request: Request) -> Reply:
+        """Switch chaos off."""
+        world = self.find(request.params["w"])
+        world.simulation.chaos = {"enabled": False, "probability": 0.0, "scenarios": []}
+        return ok({"worldId": world.id, "message": "chaos policy removed"}, "chaos.deleted", world.now)
+
+    def presets(self, request: Request) -> Reply:  # noqa: ARG002
+        """Named chaos policies, for reading."""
+        shown = [{"id": name, "name": name, "description": about} for name, (_, about) in PRESETS.items()]
+        return ok(shown, "chaos.presets", count=len(shown))
+
+    def preset(self, request: Request) -> Reply:
+        """One named chaos policy."""
+        name = request.params["id"]
+        if name not in PRESETS:
+            return Reply(404, {"success": False, "error": f"preset {name[:64]!r} not found"})
+        probability, description = PRESETS[name]
+        scenarios = [
+            {"type": kind, "weight": 1.0, "description": kind, "config": {}} for kind in sorted(SCENARIOS)
+        ]
+        data = {
+            "id": name,
+            "name": name,
+            "description": description,
+            "policy": {"enabled": True, "probability": probability, "scenarios": scenarios},
+        }
+        return ok(data, "chaos.preset")
+
+    def chaos_status(self, request: Request) -> Reply:  # noqa: ARG002
+        """How many policies there are."""
+        active = sum(world.simulation.chaos["enabled"] for world in self.by_id.values())
+        data = {
+            "enabled": active > 0,
+            "activePreset": None,
+            "stats": {
+                "presetCount": len(PRESETS),
+                "worldPolicyCount": active,
+                "capabilityOverrideCount": 0,
+                "odOverrideCount": 0,
+            },
+        }
+        return ok(data, "chaos.status")
+
+    def _make_default(self, world: World) -> None:
+        for other in self.by_id.values():
+            other.is_default = other is world
+
+
+def _layout(name: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "name": name.replace("-", " ").title(),
+        "description": LAYOUTS[name],
+        "shortDescription": LAYOUTS[name].split(":")[0],
+    }
+
+
+def _hours(value: Any) -> float:
+    return number(value, "realHoursPerSimDay", 0.001, 10_000.0)
+
+
+def _policy(given: Any) -> dict[str, Any]:
+    """A checked chaos policy."""
+    policy = body_of(given, "enabled", "probability", "scenarios")
+    if not isinstance(policy["enabled"], bool):
+        raise RefusalError(400, "enabled: true or false is required")
+    scenarios = policy["scenarios"]
+    if not isinstance(scenarios, list) or len(scenarios) > 100:
+        raise RefusalError(400, "scenarios: a list of at most 100 is required")
+    checked = []
+    for position, scenario in enumerate(scenarios):
+        one = body_of(scenario, "type", "weight")
+        if one["type"] not in SCENARIOS:
+            raise RefusalError(
+                400, f"scenarios[{position}].type: {one['type']!r} is none of {', '.join(sorted(SCENARIOS))}"
+            )
+        checked.append(
+            {
+                "type": one["type"],
+                "weight": number(one["weight"], f"scenarios[{position}].weight", 0.0, 1e6),
+                "description": text(one.get("description", ""), "description"),
+                "config": one.get("config", {}),
+            }
+        )
+    result: dict[str, Any] = {
+        "enabled": policy["enabled"],
+        "probability": number(policy["probability"], "probability", 0.0, 1.0),
+        "scenarios": checked,
+    }
+    if "seed" in policy:
+        result["seed"] = text(policy["seed"], "seed", 200)
+    return result
+
+
+def _sampling(given: Any) -> dict[str, Any]:
+    strategy = dict(body_of(given, "type"))
+    if strategy["type"] not in {"all", "filter", "random", "seeded"}:
+        raise RefusalError(400, f"samplingStrategy.type: {strategy['type']!r} is unknown")
+    if "seed" in strategy:
+        strategy["seed"] = int(number(strategy["seed"], "samplingStrategy.seed", 0, 2**53))
+    elif strategy["type"] == "seeded":
+        raise RefusalError(400, "samplingStrategy.seed: required for type 'seeded'")
+    return strategy
+
+
+def _personas(given: Any) -> tuple[str, ...]:
+    allowed = body_of(given).get("allowedPersonas", list(PERSONAS))
+    if not isinstance(allowed, list) or any(name not in PERSONAS for name in allowed):
+        raise RefusalError(400, f"personas.allowedPersonas: a list out of {', '.join(PERSONAS)} is required")
+    return tuple(dict.fromkeys(allowed))
