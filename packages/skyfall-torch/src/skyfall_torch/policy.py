@@ -1,0 +1,450 @@
+"""A language policy: it writes a response, and remembers exactly which tokens it wrote.
+
+An update needs those tokens, and a window does not carry them because no other kind of policy has
+any; so the policy keeps a record that the backend collects. Nothing here updates anything.
+
+Guarantees: the record is emptied when it is read, so a window is never scored against another
+window's tokens; draws come from the policy's own generator; a malformed response is an action for
+the environment to refuse and never an error.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import GenerationConfig
+
+from skyfall_core.errors import CheckpointError, ConfigError
+from skyfall_core.plasticity import effective_rank_entropy
+from skyfall_core.plugins import import_attribute
+from skyfall_torch.actions import parse_action
+from skyfall_torch.causal_lm import CausalLM, hidden_size_of
+from skyfall_torch.collation import IGNORED, TextBatch, TextSample, collate
+from skyfall_torch.interface import Evaluation
+from skyfall_torch.loading import (
+    load_language_model,
+    load_tokenizer,
+    restore_weights,
+    save_language_model,
+)
+from skyfall_torch.options import LanguagePolicyConfig, SamplingConfig, ValuePosition, checked_options
+from skyfall_torch.prompts import PromptBuilder, chat_or_plain_prompt, prompt_ids
+from skyfall_torch.randomness import OwnRandomness
+from skyfall_torch.tokens import ActionTokens, action_token_start
+from skyfall_torch.value_head import (
+    ValueHead,
+    build_value_head,
+    find_value_head,
+    read_value_head,
+    write_value_head,
+)
+
+__all__ = ["LanguagePolicy", "SamplingConfig", "ValueHead", "ValuePosition", "language_policy"]
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class LanguagePolicy:
+    """Wraps a causal language model so that it can act, be scored, be trained and be restored.
+
+    Args:
+        model: Any causal language model of Transformers, or one with a PEFT adapter.
+        tokenizer: Its tokenizer. Without a pad token the end token fills in; without an end token
+            every response has full length.
+        sampling: How responses are drawn.
+        prompt: How an observation becomes a prompt; the tokenizer's chat template, or a plain form,
+            when None.
+        value_head: The critic; a fresh one when None.
+        value_position: Which hidden state the critic reads when samples are evaluated.
+        capture_effective_rank: Measure the representation's effective rank on every action, as
+            `last_effective_rank`. Costs a second forward pass and a decomposition an action.
+
+    Attributes:
+        json_open_ids: Ids of the tokens that begin with `{`.
+        loaded_value_head: Whether the critic came from a checkpoint rather than from its initial
+            weights; a resumed run with a fresh critic has meaningless advantages for a while.
+        truncated_prompts: Prompts so far that were longer than the context and lost their beginning.
+
+    Raises:
+        ConfigError: If the model's context has no room for a prompt and a response.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        sampling: SamplingConfig | None = None,
+        prompt: PromptBuilder | None = None,
+        value_head: nn.Module | None = None,
+        value_position: ValuePosition | str = ValuePosition.SEQUENCE_END,
+        capture_effective_rank: bool = False,
+    ) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.sampling = sampling or SamplingConfig()
+        self.prompt = prompt or chat_or_plain_prompt()
+        self.value_position = ValuePosition(value_position)
+        self.capture_effective_rank = capture_effective_rank
+        if capture_effective_rank:
+            self.last_effective_rank: float | list[float | None] | None = None
+        self._network = CausalLM(model)
+        self._randomness = OwnRandomness(self.sampling.seed, self.device)
+        self.value_head = value_head or self._fresh_value_head()
+        self.value_head.to(self.device)
+        self.loaded_value_head = False
+        self.truncated_prompts = 0
+        self._generated: list[TextSample] = []
+        self._read_vocabulary()
+        self._context = self._prompt_room()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        found: torch.device = next(self.model.parameters()).device
+        return found
+
+    # Acting
+
+    def act(self, observation: Any) -> Any:
+        """The action in one generated response, whose tokens are recorded.
+
+        Returns:
+            The response's first JSON object, or its text when it holds none.
+        """
+        action = self.act_batch([observation])[0]
+        if self.capture_effective_rank and isinstance(self.last_effective_rank, list):
+            self.last_effective_rank = self.last_effective_rank[0]
+        return action
+
+    def act_batch(self, observations: Sequence[Any]) -> list[Any]:
+        """One action an observation, from a single call to generate; recorded in the same order."""
+        if not observations:
+            return []
+        prompts = [self._prompt_ids(observation) for observation in observations]
+        with self._evaluating(), torch.no_grad():
+            responses = self._generate(prompts)
+            samples = [
+                TextSample(torch.tensor(prompt), torch.tensor(response), self._qwen_think_start(response))
+                for prompt, response in zip(prompts, responses, strict=True)
+            ]
+            if self.capture_effective_rank:
+                self.last_effective_rank = self._effective_ranks(samples)
+        self._generated.extend(samples)
+        texts = self.tokenizer.batch_decode(responses, skip_special_tokens=True)
+        return [self.parse(text) for text in texts]
+
+    @staticmethod
+    def parse(text: str) -> Any:
+        """The action in a response: its first complete JSON object, or the stripped text itself.
+
+        Time is linear in the text. Never raises: what is no action, the environment refuses.
+        """
+        return parse_action(text)
+
+    def take_generated(self) -> list[TextSample]:
+        """The samples recorded since the last call, in acting order; the record is emptied."""
+        taken, self._generated = self._generated, []
+        return taken
+
+    # Scoring
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Logits over whole sequences, and the value at each one's final token.
+
+        Args:
+            input_ids: (B, S) token ids, padded on either side.
+            attention_mask: (B, S) 1 on real tokens; all of them when None.
+
+        Returns:
+            Logits (B, S, vocabulary) and values (B,).
+        """
+        mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        logits, hidden = self._network(input_ids, mask, positions)
+        last = (mask * torch.arange(mask.shape[1], device=mask.device)).argmax(dim=1)
+        return logits, self._values(hidden[torch.arange(len(last), device=last.device), last])
+
+    def evaluate(self, samples: Sequence[TextSample]) -> Evaluation:
+        """Score samples under the current weights in one padded forward pass.
+
+        Log-probabilities are those of the distribution that is sampled from, so logits are divided
+        by the temperature. The output layer runs only where a response token is predicted.
+
+        Raises:
+            ValueError: If there are no samples, or one has no prompt.
+        """
+        batch = collate(samples, self._pad_id, self.device)
+        logits, hidden = self._network(
+            batch.input_ids, batch.attention_mask, batch.position_ids, batch.kept_positions
+        )
+        return Evaluation(
+            logprobs=self._logprobs(logits, batch),
+            mask=batch.response_mask,
+            values=self._values(self._value_states(hidden, batch)),
+        )
+
+    def trainable_parameters(self) -> list[nn.Parameter]:
+        """Every parameter an optimizer steps: the model's trainable ones, then the critic's."""
+        return [parameter for _, parameter in self.named_trainable_parameters()]
+
+    def named_trainable_parameters(self) -> list[tuple[str, nn.Parameter]]:
+        """The same under their names in the model; the critic's begin with `v_head.`."""
+        model = [(name, value) for name, value in self.model.named_parameters() if value.requires_grad]
+        return model + [(f"v_head.{name}", value) for name, value in self.value_head.named_parameters()]
+
+    def train(self, mode: bool = True) -> "LanguagePolicy":
+        """Switch dropout on or off for `evaluate` and `forward`."""
+        self.model.train(mode)
+        self.value_head.train(mode)
+        return self
+
+    # Saving and restoring
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write model (or adapter), tokenizer and critic into a directory `language_policy` loads.
+
+        The critic gets its own file, since it is no part of the language model.
+        """
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_language_model(self.model, folder)
+        self.tokenizer.save_pretrained(folder)
+        write_value_head(folder, self.value_head)
+
+    def load(self, path: str | PathLike[str]) -> None:
+        """Restore model and critic in place from what `save` wrote.
+
+        Raises:
+            CheckpointError: If something is missing, damaged or made for another model.
+        """
+        restore_weights(self.model, Path(path))
+        if not self.load_value_head(path):
+            raise CheckpointError(f"{path}: no value head file; a checkpoint of this policy has one")
+
+    def load_value_head(self, path: str | PathLike[str]) -> bool:
+        """Restore a saved critic from a directory, under any of its four file names.
+
+        Returns:
+            Whether one was found; `loaded_value_head` is set accordingly.
+
+        Raises:
+            CheckpointError: If there are several, or the one there is does not fit.
+        """
+        found = find_value_head(path)
+        if found is not None:
+            read_value_head(found, self.value_head)
+        self.loaded_value_head = found is not None
+        return self.loaded_value_head
+
+    @classmethod
+    def from_checkpoint(cls, path: str | PathLike[str], **options: Any) -> "LanguagePolicy":
+        """Rebuild a policy from a directory of whole weights or of an adapter, critic included.
+
+        Args:
+            path: The directory.
+            **options: As for `language_policy`.
+
+        Raises:
+            CheckpointError: If the directory is missing, incomplete or damaged.
+            ConfigError: If an option is unknown or impossible.
+        """
+        if not Path(path).is_dir():
+            raise CheckpointError(f"{path}: no such directory; give one that `save` wrote")
+        policy = cls._build(LanguagePolicyConfig(path, **_known(options)))
+        policy.load_value_head(path)
+        return policy
+
+    def acting_state(self) -> dict[str, Any]:
+        """Generator states, unread samples and counters."""
+        return {
+            "randomness": self._randomness.state(),
+            "generated": [self.sample_state(sample) for sample in self._generated],
+            "truncated_prompts": self.truncated_prompts,
+        }
+
+    def load_acting_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what `acting_state` returned."""
+        self._randomness.load_state(state["randomness"])
+        self._generated = [self.sample_from_state(sample) for sample in state["generated"]]
+        self.truncated_prompts = int(state["truncated_prompts"])
+
+    def sample_state(self, sample: TextSample) -> dict[str, Any]:
+        """A sample as tensors and integers."""
+        return sample.state()
+
+    def sample_from_state(self, state: Mapping[str, Any]) -> TextSample:
+        """The sample that `sample_state` described."""
+        return TextSample.from_state(state)
+
+    # Inside
+
+    @classmethod
+    def _build(cls, config: LanguagePolicyConfig) -> "LanguagePolicy":
+        builder: PromptBuilder = (
+            import_attribute(config.prompt) if config.prompt else chat_or_plain_prompt(config.system_prompt)
+        )
+        tokenizer = load_tokenizer(config)
+        return cls(
+            load_language_model(config),
+            tokenizer,
+            sampling=config.sampling(),
+            prompt=builder,
+            value_position=config.value_position,
+            capture_effective_rank=config.capture_effective_rank,
+        )
+
+    def _fresh_value_head(self) -> nn.Module:
+        with OwnRandomness(self.sampling.seed).active():
+            return build_value_head(hidden_size_of(self.model.config), self.model.dtype)
+
+    def _read_vocabulary(self) -> None:
+        vocabulary: Mapping[str, int] = getattr(self.tokenizer, "get_vocab", dict)()
+        self.json_open_ids = {index for token, index in vocabulary.items() if str(token).startswith("{")}
+        self._think_open_id = vocabulary.get("<think>")
+        self._think_close_id = vocabulary.get("</think>")
+        ends = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
+        end_ids = {ends} if isinstance(ends, int) else set(ends or ())
+        if self.tokenizer.eos_token_id is not None:
+            end_ids.add(self.tokenizer.eos_token_id)
+        self._end_ids = frozenset(end_ids)
+        pad = self.tokenizer.pad_token_id
+        self._pad_id = pad if pad is not None else min(end_ids, default=0)
+        self._generation = self._generation_config()
+
+    def _generation_config(self) -> GenerationConfig:
+        sampling = self.sampling
+        drawn = sampling.temperature > 0
+        how = {"temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": sampling.top_k}
+        return GenerationConfig(  # type: ignore[no-untyped-call] # Transformers leaves it untyped
+            max_new_tokens=sampling.max_new_tokens,
+            do_sample=drawn,
+            pad_token_id=self._pad_id,
+            eos_token_id=sorted(self._end_ids) or None,
+            **(how if drawn else {}),
+        )
+
+    def _prompt_room(self) -> int | None:
+        """Longest prompt the context takes beside a full response; None where the model has no limit."""
+        context = getattr(self.model.config, "max_position_embeddings", None)
+        if not isinstance(context, int):
+            return None
+        room = context - self.sampling.max_new_tokens
+        if room < 1:
+            raise ConfigError(
+                f"max_new_tokens {self.sampling.max_new_tokens!r}: the model's context of {context} tokens "
+                "leaves no room for a prompt; ask for fewer"
+            )
+        return room
+
+    def _prompt_ids(self, observation: Any) -> list[int]:
+        ids = prompt_ids(self.prompt(observation, self.tokenizer), self.tokenizer) or [self._pad_id]
+        if self._context is None or len(ids) <= self._context:
+            return ids
+        self.truncated_prompts += 1
+        if self.truncated_prompts.bit_count() == 1:  # the first, second, fourth, eighth…
+            _LOGGER.warning(
+                "prompt of %d tokens cut to its last %d; %d prompts cut so far",
+                len(ids),
+                self._context,
+                self.truncated_prompts,
+            )
+        return ids[-self._context :]
+
+    def _generate(self, prompts: Sequence[list[int]]) -> list[list[int]]:
+        width = max(map(len, prompts))
+        input_ids = torch.tensor([[self._pad_id] * (width - len(ids)) + ids for ids in prompts])
+        attended = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts])
+        with self._randomness.active():
+            sequences = self.model.generate(
+                input_ids=input_ids.to(self.device),
+                attention_mask=attended.to(self.device),
+                generation_config=self._generation,
+            )
+        return [self._until_end(row) for row in sequences[:, width:].tolist()]
+
+    def _until_end(self, ids: list[int]) -> list[int]:
+        """The response up to its first end token, which belongs to it."""
+        for index, token in enumerate(ids):
+            if token in self._end_ids:
+                return ids[: index + 1]
+        return ids
+
+    def _qwen_think_start(self, response: Sequence[int]) -> int:
+        start, _ = action_token_start(
+            response,
+            mode=ActionTokens.QWEN_THINK,
+            json_open_ids=self.json_open_ids,
+            think_open_id=self._think_open_id,
+            think_close_id=self._think_close_id,
+        )
+        return start
+
+    def _logprobs(self, logits: Tensor, batch: TextBatch) -> Tensor:
+        if logits.dtype in {torch.float16, torch.bfloat16}:
+            logits = logits.float()
+        if self.sampling.temperature not in {0.0, 1.0}:
+            logits = logits / self.sampling.temperature
+        # Flat, because slicing the last column off first would copy every logit.
+        losses = functional.cross_entropy(
+            logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED, reduction="none"
+        )
+        return -losses.view(batch.targets.shape)[:, :-1]
+
+    def _value_states(self, hidden: Tensor, batch: TextBatch) -> Tensor:
+        if self.value_position is ValuePosition.PROMPT_END:
+            return hidden[:, 0]
+        return hidden[torch.arange(len(batch.lengths), device=hidden.device), batch.lengths]
+
+    def _values(self, hidden: Tensor) -> Tensor:
+        with torch.autocast(hidden.device.type, enabled=False):  # the critic keeps its own precision
+            values: Tensor = self.value_head(hidden)
+        return values.squeeze(-1)
+
+    def _effective_ranks(self, samples: Sequence[TextSample]) -> list[float | None]:
+        batch = collate(samples, self._pad_id, self.device)
+        features = self._network.penultimate(batch.input_ids, batch.attention_mask, batch.position_ids)
+        return [
+            effective_rank_entropy(row[mask.bool()].double().cpu().numpy())
+            for row, mask in zip(features, batch.attention_mask, strict=True)
+        ]
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """Dropout off inside, and back to what it was behind."""
+        training = self.model.training
+        self.model.eval()
+        try:
+            yield
+        finally:
+            self.model.train(training)
+
+
+def language_policy(model: str | PathLike[str], **options: Any) -> LanguagePolicy:
+    """Build a policy from a name or a path; what configurations call.
+
+    A checkpoint directory with a critic is restored wholly, so that a supervised stage carries into
+    reinforcement learning. Anything else is loaded with a fresh critic.
+
+    Args:
+        model: A hub name, a local path, a checkpoint directory (whole weights or an adapter), or
+            `tiny`: a small randomly initialized model built in code.
+        **options: The fields of `LanguagePolicyConfig`.
+
+    Raises:
+        ConfigError: If an option is unknown or impossible, or the model cannot be found.
+        CheckpointError: If a directory is incomplete or damaged.
+    """
+    if Path(model).is_dir() and find_value_head(model) is not None:
+        return LanguagePolicy.from_checkpoint(model, **options)
+    return LanguagePolicy._build(LanguagePolicyConfig(model, **_known(options)))  # noqa: SLF001 - same module
+
+
+def _known(options: Mapping[str, Any]) -> dict[str, Any]:
+    return checked_options(LanguagePolicyConfig, options, "language_policy")

@@ -1,0 +1,452 @@
+"""Proximal policy optimization as the reference computes it, with every peculiarity switchable.
+
+The defaults reproduce the reference, including what looks like a defect: advantages without episodes,
+a ratio of sequence means, a gradient through the action's tokens only, dropout while the old policy is
+measured. Without a switch: no entropy bonus, `kl_coeff` anchors to the initial weights instead of
+weighting a KL divergence, and what the old policy thought is measured again at every update. Hindsight
+replay is a buffer of this backend (`replay_size`), not an algorithm of its own.
+
+The backend sees its policy through `skyfall_torch.interface` alone and never a tokenizer, so it trains
+a language model and a small actor-critic alike.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from os import PathLike
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from skyfall_core.advantage import GAEMode, compute_gae
+from skyfall_core.base import RolloutWindow
+from skyfall_core.errors import CheckpointError
+from skyfall_torch.checkpoints import read_state, write_state
+from skyfall_torch.errors import NonFiniteLossError
+from skyfall_torch.her import HERBuffer
+from skyfall_torch.interface import TrainablePolicy
+from skyfall_torch.losses import (
+    RatioMode,
+    add_anchor_gradient,
+    clipped_policy_loss,
+    explained_variance,
+    importance_ratio,
+    kl_estimate,
+    normalized,
+    reinforced_mask,
+    value_loss,
+)
+from skyfall_torch.options import checked_options
+from skyfall_torch.ppo_batch import Targets, TokenBatch, batch_of
+from skyfall_torch.ppo_config import OldPolicyPass, PPOConfig, Precision
+from skyfall_torch.randomness import OwnRandomness
+from skyfall_torch.tally import Tally
+from skyfall_torch.tokens import ActionTokens
+
+__all__ = [
+    "ActionTokens",
+    "GAEMode",
+    "OldPolicyPass",
+    "PPOBackend",
+    "PPOConfig",
+    "Precision",
+    "RatioMode",
+    "TokenBatch",
+]
+
+_AUTOCAST = {Precision.BFLOAT16: torch.bfloat16, Precision.FLOAT16: torch.float16}
+
+
+class PPOBackend:
+    """Trains a policy by clipped policy gradients and a critic.
+
+    Args:
+        policy: Acts, records and scores; see `skyfall_torch.interface`.
+        optimizer: Steps `trainable_parameters`; an AdamW over them is built when None.
+        config: Options as one object.
+        **options: Single options, which win over `config`: the fields of `PPOConfig`.
+
+    Attributes:
+        policy: The policy being trained.
+        optimizer: The optimizer in use.
+        config: The options in use.
+
+    Raises:
+        ConfigError: If an option is unknown or impossible.
+
+    A subclass that brings parameters of its own sets them up before calling `super().__init__`,
+    and adds them in `trainable_parameters`.
+    """
+
+    def __init__(
+        self,
+        policy: TrainablePolicy[Any],
+        optimizer: torch.optim.Optimizer | None = None,
+        *,
+        config: PPOConfig | None = None,
+        **options: Any,
+    ) -> None:
+        self.config = replace(config or PPOConfig(), **checked_options(PPOConfig, options, "ppo"))
+        self.policy = policy
+        self._parameters = self.trainable_parameters()
+        self.optimizer = optimizer or torch.optim.AdamW(
+            self._parameters, lr=self.config.learning_rate, weight_decay=0.0
+        )
+        self._base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._device = self._parameters[0].device
+        self._randomness = OwnRandomness(self.config.seed, self._device)
+        scaled = self.config.precision is Precision.FLOAT16
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=scaled)
+        self._initial = self._snapshot() if self.config.kl_coeff > 0 else None
+        self._replay = HERBuffer(
+            self.config.replay_size,
+            admission_threshold=self.config.replay_threshold,
+            success_reward=self.config.replay_success_reward,
+            strategy=self.config.replay_strategy,
+            seed=self.config.seed,
+        )
+        self._updates = 0
+        self._optimizer_steps = 0
+
+    @property
+    def replay(self) -> HERBuffer:
+        """The hindsight replay buffer; disabled unless `replay_size` was set."""
+        return self._replay
+
+    def trainable_parameters(self) -> list[nn.Parameter]:
+        """Every parameter that is optimized and clipped, the critic's among them."""
+        return self.policy.trainable_parameters()
+
+    # One update
+
+    def update(self, window: RolloutWindow) -> dict[str, float]:
+        """Learn from one window.
+
+        Returns:
+            What was measured: losses, clip fraction, divergences, norms, statistics of advantages
+            and rewards, tokens, and the seconds each phase took. `kl` is the divergence from the
+            initial weights; 0 where no copy of them is held, and with an adapter, as in the reference.
+
+        Raises:
+            SampleCountError: If the policy's record does not match the window.
+            NonFiniteLossError: If a loss or gradient is not finite; the step is not taken.
+        """
+        begin = perf_counter()
+        batch = self.mix_replay(self.batch_from(window))
+        tally = Tally()
+        with self._randomness.active():
+            targets = self._measure(batch)
+            tally.put("kl", self._divergence_from_start(batch, targets))
+            measured = perf_counter()
+            self._optimize(batch, targets, tally)
+        end = perf_counter()
+        self._updates += 1
+        self._report(batch, targets, tally)
+        tally.put("seconds_measure", measured - begin)
+        tally.put("seconds_optimize", end - measured)
+        tally.put("seconds_update", end - begin)
+        return tally.result()
+
+    def batch_from(self, window: RolloutWindow) -> TokenBatch:
+        """Collect what the policy recorded for this window, and pair it with the rewards.
+
+        Episodes come from the window's terminal flags, world by world; without `gae="episodic"` they
+        are left out again, which is what the reference trained with.
+
+        Raises:
+            SampleCountError: If the policy recorded another number of actions, or none.
+        """
+        return batch_of(self.policy.take_generated(), window, self.config.gae)
+
+    def mix_replay(self, batch: TokenBatch) -> TokenBatch:
+        """Add a batch to the replay buffer, then mix as many replayed rows into it.
+
+        In the reference's order: the fresh rows enter before the draw, so a replayed row may be a
+        copy of one in this batch; the first update only fills; a mixed batch has no episode lengths,
+        so advantages are degenerate from the second update on, whatever `gae` says.
+        """
+        if not self._replay.enabled:
+            return batch
+        self._replay.add(batch.samples, batch.rewards, batch.episode_lengths)
+        if self._updates == 0:
+            return batch
+        drawn = self._replay.sample(len(batch))
+        return TokenBatch(
+            samples=[*batch.samples, *(sample for sample, _ in drawn)],
+            rewards=[*batch.rewards, *(reward for _, reward in drawn)],
+            episode_lengths=None,
+            steps=batch.steps,
+        )
+
+    def on_regime_shift(self, shift: Mapping[str, Any]) -> None:
+        """Nothing: plain PPO carries no memory across configurations, which makes it the baseline."""
+
+    def _apply_auxiliary_regularization(self, batch: TokenBatch) -> Mapping[str, float]:  # noqa: ARG002
+        """Add a subclass's penalty to the gradients, once per optimizer step.
+
+        Called when the minibatch's gradients are complete and before they are clipped, with gradients
+        enabled: an override calls `backward` on its penalty and returns what to report, which is
+        averaged over the update's steps.
+
+        Args:
+            batch: All rows of this update.
+        """
+        return {}
+
+    # Phases
+
+    def _measure(self, batch: TokenBatch) -> Targets:
+        """The old policy's view of the batch, and the advantages that follow from it."""
+        logprobs, mask, values = self._score_all(batch)
+        advantages, returns = compute_gae(
+            batch.rewards,
+            values.double().tolist(),
+            batch.episode_lengths,
+            self.config.gamma,
+            self.config.lam,
+        )
+        if not all(map(math.isfinite, advantages)):
+            raise NonFiniteLossError("an advantage", math.nan, batch.steps)
+        raw = values.new_tensor(advantages)
+        return Targets(
+            logprobs=logprobs,
+            mask=mask,
+            values=values,
+            advantages=normalized(raw),
+            returns=values.new_tensor(returns),
+            raw_advantage_mean=float(raw.mean()),
+            raw_advantage_std=float(raw.std()) if len(batch) > 1 else 0.0,
+        )
+
+    @torch.no_grad()
+    def _score_all(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
+        """(N, T) log-probabilities and reinforced mask, and (N,) values, under the current weights."""
+        self.policy.train(self.config.old_policy_pass is OldPolicyPass.TRAIN)
+        width = max(sample.length for sample in batch.samples)
+        logprobs, masks, values = [], [], []
+        for rows in _chunks(range(len(batch)), self._pass_size):
+            samples = [batch.samples[row] for row in rows]
+            with self._precision():
+                scored = self.policy.evaluate(samples)
+            room = (0, width - scored.mask.shape[1])
+            logprobs.append(functional.pad(scored.logprobs, room))
+            masks.append(functional.pad(reinforced_mask(scored.mask, self._starts(samples)), room))
+            values.append(scored.values)
+        return torch.cat(logprobs), torch.cat(masks), torch.cat(values)
+
+    def _optimize(self, batch: TokenBatch, targets: Targets, tally: Tally) -> None:
+        self.policy.train(True)
+        for _ in range(self.config.epochs):
+            order = torch.randperm(len(batch)).tolist()
+            for rows in _chunks(order, self.config.minibatch_size):
+                self._step(batch, targets, rows, tally)
+        self.policy.train(False)
+
+    def _step(self, batch: TokenBatch, targets: Targets, rows: Sequence[int], tally: Tally) -> None:
+        """One optimizer step on the minibatch `rows`."""
+        self.optimizer.zero_grad(set_to_none=True)
+        minibatch = _Minibatch(len(rows), self._ratio_count([batch.samples[row] for row in rows]))
+        for part in _chunks(rows, self._pass_size):
+            loss = self._loss(batch, targets, part, minibatch, tally)
+            self._require_finite("the loss", loss, batch, rows)
+            torch.autograd.backward(self._scaler.scale(loss))
+        self._scaler.unscale_(self.optimizer)
+        for name, value in self._apply_auxiliary_regularization(batch).items():
+            tally.add(name, value)
+        if self._initial is not None:
+            anchored = self.policy.trainable_parameters()
+            tally.add("anchor", add_anchor_gradient(anchored, self._initial, self.config.kl_coeff))
+        norm = nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
+        if not self._scaler.is_enabled():  # with loss scaling, a step that overflowed is skipped instead
+            self._require_finite("the gradient's norm", norm, batch, rows)
+        tally.add("grad_norm", norm)
+        self._set_learning_rates()
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+        self._optimizer_steps += 1
+
+    def _loss(
+        self, batch: TokenBatch, targets: Targets, rows: Sequence[int], minibatch: "_Minibatch", tally: Tally
+    ) -> Tensor:
+        """What `rows` contribute to their minibatch's loss."""
+        config = self.config
+        samples = [batch.samples[row] for row in rows]
+        index = torch.tensor(list(rows), device=self._device)
+        with self._precision():
+            scored = self.policy.evaluate(samples)
+        mask = reinforced_mask(scored.mask, self._starts(samples))
+        old = targets.logprobs[index, : mask.shape[1]]
+        ratio, weight = importance_ratio(scored.logprobs, old, mask, config.ratio)
+        surrogate = clipped_policy_loss(
+            ratio, weight, targets.advantages[index], config.clip_range, minibatch.ratios
+        )
+        critic = value_loss(scored.values, targets.returns[index], minibatch.rows)
+        share = len(rows) / minibatch.rows
+        tally.add("policy_loss", surrogate.loss, share)
+        tally.add("value_loss", critic, share)
+        tally.add("ratio_mean", surrogate.ratio_sum, weight.sum())
+        tally.add("clip_fraction", surrogate.clipped_sum, weight.sum())
+        tally.add("approx_kl", surrogate.drift_sum, weight.sum())
+        return surrogate.loss + config.value_coeff * critic
+
+    def _divergence_from_start(self, batch: TokenBatch, targets: Targets) -> float:
+        """KL of the current policy from the initial one on this batch's tokens."""
+        adapted = any("lora_" in name for name, _ in self.policy.named_trainable_parameters())
+        if self._initial is None or adapted:
+            return 0.0
+        with self._initial_weights(self._initial):
+            reference, _, _ = self._score_all(batch)
+        return float(kl_estimate(targets.logprobs, reference, targets.mask))
+
+    def _report(self, batch: TokenBatch, targets: Targets, tally: Tally) -> None:
+        rewards = torch.tensor(batch.rewards, dtype=torch.float64)
+        tally.put("explained_variance", explained_variance(targets.values, targets.returns))
+        tally.put("advantage_mean", targets.raw_advantage_mean)
+        tally.put("advantage_std", targets.raw_advantage_std)
+        tally.put("value_mean", targets.values.mean())
+        tally.put("reward_mean", rewards.mean())
+        tally.put("reward_std", rewards.std(correction=0))
+        tally.put("reward_min", rewards.min())
+        tally.put("reward_max", rewards.max())
+        tally.put("samples", float(len(batch)))
+        tally.put("samples_replayed", float(len(batch) - len(batch.steps)))
+        tally.put("tokens", float(sum(sample.length for sample in batch.samples)))
+        tally.put("tokens_reinforced", targets.mask.sum())
+        tally.put("learning_rate", float(self.optimizer.param_groups[0]["lr"]))
+
+    # Checkpoints
+
+    def save_checkpoint(self, path: str | PathLike[str]) -> None:
+        """Write everything needed to go on bit for bit into the directory `path`.
+
+        The policy's own files lie in it too, so `language_policy(model=path)` loads them alone.
+        """
+        self.policy.save(path)
+        write_state(path, self._state())
+
+    def load_checkpoint(self, path: str | PathLike[str]) -> None:
+        """Restore what `save_checkpoint` wrote, in place.
+
+        Raises:
+            CheckpointError: If it is damaged, incomplete, or made for something else.
+        """
+        state = read_state(path)
+        if state.get("algorithm") != type(self).__name__:
+            raise CheckpointError(
+                f"{path}: written by {state.get('algorithm')!r}, cannot be loaded by {type(self).__name__!r}"
+            )
+        if (state["initial"] is None) != (self._initial is None):
+            raise CheckpointError(
+                f"{path}: written with another kl_coeff: only one of the two holds initial weights"
+            )
+        self.policy.load(path)
+        try:
+            self._load_state(state)
+        except (KeyError, ValueError, TypeError, RuntimeError) as error:
+            raise CheckpointError(
+                f"{path}: does not fit this run ({type(error).__name__}: {error})"
+            ) from error
+
+    def _state(self) -> dict[str, Any]:
+        """Training state as tensors and plain values; a subclass adds its own keys to it."""
+        entries = [
+            {"sample": self.policy.sample_state(sample), "reward": reward}
+            for sample, reward in self._replay.entries
+        ]
+        return {
+            "algorithm": type(self).__name__,
+            "updates": self._updates,
+            "optimizer_steps": self._optimizer_steps,
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self._scaler.state_dict(),
+            "randomness": self._randomness.state(),
+            "acting": self.policy.acting_state(),
+            "replay": {"entries": entries, "random_state": self._replay.random_state()},
+            "initial": self._initial,
+        }
+
+    def _load_state(self, state: Mapping[str, Any]) -> None:
+        """Restore what `_state` returned; a subclass restores its own keys from it."""
+        self.optimizer.load_state_dict(state["optimizer"])
+        if self._scaler.is_enabled():
+            self._scaler.load_state_dict(state["scaler"])
+        self._randomness.load_state(state["randomness"])
+        self.policy.load_acting_state(state["acting"])
+        entries = [
+            (self.policy.sample_from_state(entry["sample"]), float(entry["reward"]))
+            for entry in state["replay"]["entries"]
+        ]
+        self._replay.restore(entries, state["replay"]["random_state"])
+        if self._initial is not None:
+            self._initial = [tensor.to(self._device) for tensor in state["initial"]]
+        self._updates, self._optimizer_steps = int(state["updates"]), int(state["optimizer_steps"])
+
+    # Small things
+
+    @property
+    def _pass_size(self) -> int:
+        """Samples in one forward pass."""
+        return math.ceil(self.config.minibatch_size / self.config.gradient_accumulation)
+
+    def _starts(self, samples: Sequence[Any]) -> list[int]:
+        return [sample.action_start(self.config.action_tokens) for sample in samples]
+
+    def _ratio_count(self, samples: Sequence[Any]) -> int:
+        """How many ratios the minibatch's mean is over."""
+        if self.config.ratio is RatioMode.SEQUENCE_MEAN:
+            return len(samples)
+        reinforced: int = sum(sample.length for sample in samples) - sum(self._starts(samples))
+        return max(1, reinforced)
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        kind = _AUTOCAST.get(self.config.precision)
+        return nullcontext() if kind is None else torch.autocast(self._device.type, dtype=kind)
+
+    def _require_finite(self, what: str, value: Tensor, batch: TokenBatch, rows: Sequence[int]) -> None:
+        if not bool(torch.isfinite(value)):
+            self.optimizer.zero_grad(set_to_none=True)
+            fresh = [batch.steps[row] for row in rows if row < len(batch.steps)]
+            raise NonFiniteLossError(what, float(value), sorted(fresh))
+
+    def _set_learning_rates(self) -> None:
+        """Linear warm-up to the rates the optimizer came with; without one they stay untouched."""
+        if not self.config.warmup_steps:
+            return
+        share = min(1.0, (self._optimizer_steps + 1) / self.config.warmup_steps)
+        for group, rate in zip(self.optimizer.param_groups, self._base_rates, strict=True):
+            group["lr"] = rate * share
+
+    def _snapshot(self) -> list[Tensor]:
+        return [parameter.detach().clone() for parameter in self.policy.trainable_parameters()]
+
+    @contextmanager
+    def _initial_weights(self, initial: Sequence[Tensor]) -> Iterator[None]:
+        """Put the initial weights in place for the block; the current ones come back bit for bit."""
+        parameters, current = self.policy.trainable_parameters(), self._snapshot()
+        try:
+            _assign(parameters, initial)
+            yield
+        finally:
+            _assign(parameters, current)
+
+
+class _Minibatch(NamedTuple):
+    """How many rows, and how many ratios, the means of a minibatch are over."""
+
+    rows: int
+    ratios: int
+
+
+@torch.no_grad()
+def _assign(parameters: Sequence[nn.Parameter], values: Sequence[Tensor]) -> None:
+    for parameter, value in zip(parameters, values, strict=True):
+        parameter.copy_(value)
+
+
+def _chunks(rows: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for begin in range(0, len(rows), size):
+        yield rows[begin : begin + size]
