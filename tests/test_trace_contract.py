@@ -57,6 +57,10 @@ def record(path: Path) -> None:
         with_observation(step(3, 0.0, "calm again", boundary=True), origin="calm", world=1)
 
 
+def refuse(constant: str) -> None:
+    raise AssertionError(f"a bare {constant} stands in the trace")
+
+
 def test_the_writer_still_writes_version_1_byte_for_byte(tmp_path: Path) -> None:
     record(tmp_path / "traces.jsonl")
     assert (tmp_path / "traces.jsonl").read_bytes() == GOLDEN.read_bytes()
@@ -65,13 +69,9 @@ def test_the_writer_still_writes_version_1_byte_for_byte(tmp_path: Path) -> None
 def test_every_row_is_strict_json_with_the_keys_that_are_always_there() -> None:
     always = {"trace_version", "step", "reward", "terminated", "truncated", "regime_id", "boundary", *META}
     for line in GOLDEN.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line, parse_constant=lambda constant: pytest_fail(constant))
+        row = json.loads(line, parse_constant=refuse)
         assert always <= row.keys()
         assert row["trace_version"] == 1
-
-
-def pytest_fail(constant: str) -> None:
-    raise AssertionError(f"a bare {constant} stands in the trace")
 
 
 def test_the_metrics_read_what_the_core_wrote() -> None:
