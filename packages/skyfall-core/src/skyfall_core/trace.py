@@ -67,7 +67,8 @@ class TraceWriter:
     ) -> None:
         self.path = Path(path)
         self._encoder = msgspec.json.Encoder(enc_hook=_plain)
-        self._meta = {**(meta or {}), "trace_version": TRACE_VERSION}
+        version = {"trace_version": TRACE_VERSION}
+        self._meta = version | dict(meta or {}) | version
         self._prefix = self._encode(self._meta)[:-1] + b","
         self.repaired_bytes = 0
         self._descriptor: int | None = self._open(TraceMode(mode))
