@@ -181,6 +181,20 @@ def test_gap_in_the_step_numbers_bridges_nothing() -> None:
     assert not algorithm.policy.weights.any()
 
 
+def test_gap_in_the_step_numbers_ends_the_trace() -> None:
+    def weights_after(first_step_of_the_rest: int) -> np.ndarray:
+        algorithm = learner(gamma=1.0)
+        algorithm.update(
+            RolloutWindow([moved(0, 0.0, 1, 0.0), moved(1, 0.5, 1, 0.0)])
+        )  # δ = 0, traces are not
+        later = [moved(first_step_of_the_rest, 0.5, 0, 1.0), moved(first_step_of_the_rest + 1, 0.5, 0, 0.0)]
+        algorithm.update(RolloutWindow(later))
+        return algorithm.policy.weights
+
+    np.testing.assert_allclose(weights_after(7)[-1], [0.2, 0.0], atol=1e-12)
+    assert weights_after(2)[-1][1] == pytest.approx(0.2 * 0.25)  # the first step's trace, faded twice
+
+
 def test_step_sizes_shrink_with_the_frequency() -> None:
     algorithm = learner(order=2)
     algorithm.update(RolloutWindow([moved(0, 0.0, 1, 1.0, end="terminated")]))
