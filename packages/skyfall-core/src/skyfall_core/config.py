@@ -12,16 +12,14 @@ relative to the working directory, and the string `SEED` stands for `run.seed`.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from skyfall_core import plugins
-from skyfall_core.documents import Document, overridden, read_document
+from skyfall_core.documents import Document, overridden, read_document, with_leaves, yaml_text
 from skyfall_core.errors import ConfigError, PluginError, ScheduleError
 from skyfall_core.plugins import Group
 from skyfall_core.validation import Section, explain, file_name
@@ -64,8 +62,7 @@ def _named_or_dotted(group: Group | None) -> Callable[[str], str]:
     def check(name: str) -> str:
         if ":" not in name and group is not None:
             return _named(group)(name)
-        module, _, attribute = name.partition(":")
-        if not all(part.isidentifier() for part in (*module.split("."), *attribute.split("."))):
+        if not plugins.is_dotted(name):
             raise ValueError(f"{name!r} is not of the form 'package.module:factory'")
         return name
 
@@ -73,6 +70,7 @@ def _named_or_dotted(group: Group | None) -> Callable[[str], str]:
 
 
 Dotted = Annotated[str, AfterValidator(_named_or_dotted(None))]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]  # what every part and the trace can hold
 Keywords = Annotated[dict[str, Any], Field(description="Passed on untouched.")]
 
 
@@ -173,9 +171,7 @@ class RunConfig(Section):
     name: Annotated[str, AfterValidator(file_name)] | None = Field(
         default=None, description="Run id and directory name; made from algorithm and seed when missing."
     )
-    seed: int | None = Field(
-        default=None, ge=0, description="Seeds the environment, and whatever says `SEED`."
-    )
+    seed: Seed | None = Field(default=None, description="Seeds the environment, and whatever says `SEED`.")
     task: str | None = Field(default=None, description="What comparisons across algorithms group on.")
     algorithm_id: str | None = Field(
         default=None, description="The family a run belongs to; the algorithm's name when missing."
@@ -183,7 +179,7 @@ class RunConfig(Section):
     output_dir: Path | None = Field(
         default=None, strict=False, description="Where run directories go; nothing is recorded without it."
     )
-    reward_upper_bounds: dict[str, float] | None = Field(
+    reward_upper_bounds: dict[str, Annotated[float, Field(allow_inf_nan=False)]] | None = Field(
         default=None, description="Best reachable reward per step, by configuration."
     )
 
@@ -231,9 +227,12 @@ class ExperimentConfig(Section):
         return {**data, "run": given}
 
     def to_yaml(self) -> str:
-        """The resolved document; reading it again gives an equal configuration."""
-        document = self.model_dump(mode="json", exclude_none=True)
-        return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+        """The resolved document; reading it again gives an equal configuration.
+
+        Raises:
+            ConfigError: If a keyword holds an object that no document can hold.
+        """
+        return yaml_text(self.model_dump(exclude_none=True))
 
 
 def load_config(path: str | Path, overrides: Iterable[str] = ()) -> ExperimentConfig:
@@ -255,84 +254,106 @@ def parse_config(document: Document) -> ExperimentConfig:
     Raises:
         ConfigError: As `load_config`.
     """
-    for section, content in document.content.items():
-        if content is None:
-            raise ConfigError(
-                f"{document.place(str(section))}: the section is empty; fill it in or leave it out"
-            )
-    content = _seeded(document, document.content, "")
-    content = _located(document, content)
+    faults = [*_faults_of_seed(document), *_faults_of_empty_sections(document)]
+    content = located(document, _seeded(document))
     try:
         config = ExperimentConfig.model_validate(content)
     except ValidationError as error:
-        raise ConfigError(explain(error, document, ExperimentConfig)) from None
-    _check_environment(document, config.environment)
-    _check_schedule(document, config.regime)
+        faults.append(explain(error, document, ExperimentConfig))
+    faults += [*_faults_of_environment(document, content), *_faults_of_schedule(document, content)]
+    if faults:
+        raise ConfigError("\n".join(faults))
     return config
 
 
-def _seeded(document: Document, value: Any, dotted: str) -> Any:
-    """`value` with every `SEED` replaced by the run's seed."""
-    if isinstance(value, Mapping):
-        return {
-            key: _seeded(document, item, f"{dotted}.{key}" if dotted else str(key))
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_seeded(document, item, f"{dotted}[{index}]") for index, item in enumerate(value)]
-    if value != SEED:
-        return value
-    run = document.content.get("run")
-    seed = run.get("seed") if isinstance(run, Mapping) else None
-    if isinstance(seed, bool) or not isinstance(seed, int):
-        raise ConfigError(
-            f"{document.place(dotted)}: {SEED!r} stands for run.seed, which is {seed!r}; set an integer"
-        )
-    return seed
+def located(document: Document, content: Any, under: str = "") -> Any:
+    """`content` with its relative paths made absolute.
+
+    Args:
+        document: Where the content came from.
+        content: An experiment, or a part of one from its root.
+        under: Dotted path in `document` at which `content` stands.
+    """
+
+    def leaf(dotted: str, value: Any) -> Any:
+        if not isinstance(value, str) or not _is_path(dotted, value):
+            return value
+        return document.absolute(f"{under}.{dotted}" if under else dotted, value)
+
+    return with_leaves(content, leaf)
 
 
-def _located(document: Document, value: Any, dotted: str = "") -> Any:
-    """`value` with the document's relative paths made absolute."""
-    if isinstance(value, Mapping):
-        return {
-            key: _located(document, item, f"{dotted}.{key}" if dotted else str(key))
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_located(document, item, f"{dotted}[{index}]") for index, item in enumerate(value)]
-    is_path = dotted in {"run.output_dir", "regime.params.schedule"} or (
-        isinstance(value, str) and value.startswith(("./", "../")) and _free_form(dotted)
+def _is_path(dotted: str, value: str) -> bool:
+    free_form = any(part in {"kwargs", "params"} for part in dotted.split("."))
+    return dotted in {"run.output_dir", "regime.params.schedule"} or (
+        free_form and value.startswith(("./", "../"))
     )
-    if not isinstance(value, str) or not is_path or document.path is None:
-        return value
-    from_command_line = any(dotted == above or dotted.startswith(f"{above}.") for above in document.overrides)
-    base = Path.cwd() if from_command_line else document.path.parent
-    return os.path.normpath(Path(base, Path(value).expanduser()).absolute())
 
 
-def _free_form(dotted: str) -> bool:
-    return any(part in {"kwargs", "params"} for part in dotted.split("."))
+def _seed_of(document: Document) -> Any:
+    return _section(document.content, "run").get("seed")
 
 
-def _check_environment(document: Document, environment: EnvironmentConfig) -> None:
+def _seeded(document: Document) -> Any:
+    """The document's content with every `SEED` replaced by the run's seed."""
+    seed = _seed_of(document)
+    return with_leaves(document.content, lambda _, value: seed if value == SEED else value)
+
+
+def _faults_of_seed(document: Document) -> list[str]:
+    """The places that say `SEED` where the run has none."""
+    seed, faults = _seed_of(document), []
+
+    def leaf(dotted: str, value: Any) -> None:
+        if value == SEED:
+            problem = f"{SEED!r} stands for run.seed, which is {seed!r}; set an integer"
+            faults.append(f"{document.place(dotted)}: {problem}")
+
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        with_leaves(document.content, leaf)
+    return faults
+
+
+def _faults_of_empty_sections(document: Document) -> Iterator[str]:
+    """Sections that may be left out but were named without content, which would choose for the author."""
+    for above, name in (("", "reward"), ("algorithm", "policy")):
+        section = _section(document.content, above) if above else document.content
+        if name in section and section[name] is None:
+            place = document.place(f"{above}.{name}" if above else name)
+            yield f"{place}: the section is empty; fill it in or leave it out"
+
+
+def _faults_of_environment(document: Document, content: Mapping[str, Any]) -> Iterator[str]:
     from skyfall_core.environments import environment_id_problem  # noqa: PLC0415 - Gymnasium only for a document
 
-    problem = environment_id_problem(environment.id)
+    name = _section(content, "environment").get("id")
+    problem = environment_id_problem(name) if isinstance(name, str) and name else None
     if problem is not None:
-        raise ConfigError(f"{document.place('environment.id')}: {problem}")
+        yield f"{document.place('environment.id')}: {problem}"
 
 
-def _check_schedule(document: Document, regime: RegimeConfig) -> None:
-    """Build an inline or referenced schedule once, so that its faults are told with the others'."""
-    if regime.provider != "scheduled" or "schedule" not in regime.params:
+def _faults_of_schedule(document: Document, content: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with an inline or referenced schedule, found by building it once."""
+    regime = _section(content, "regime")
+    if regime.get("provider") != "scheduled" or not isinstance(regime.get("params", {}), Mapping):
         return
     from skyfall_core.regime import ScheduledRegime  # noqa: PLC0415 - NumPy only where there is a schedule
 
-    inline = isinstance(regime.params["schedule"], Mapping)
+    place = "regime.params.schedule"
+    schedule = _section(regime, "params").get("schedule")
+    if schedule is None:
+        yield f"{document.place(place)}: missing; give a mapping with 'regimes' or the path of a YAML file"
+        return
     try:
-        ScheduledRegime(regime.params["schedule"])
+        ScheduledRegime(schedule)
     except ScheduleError as error:
-        if not inline:
-            raise
-        place = ".".join(part for part in ("regime.params.schedule", error.where) if part)
-        raise ConfigError(f"{document.place(place)}: {error.problem}") from None
+        inside = f"{place}.{error.where}" if error.where and isinstance(schedule, Mapping) else place
+        yield f"{document.place(inside)}: {error.problem if inside != place else error}"
+    except ConfigError as error:
+        yield f"{document.place(place)}: {error}"
+
+
+def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A section as far as it is one, for checks that go on where others have found faults."""
+    section = content.get(name)
+    return section if isinstance(section, Mapping) else {}

@@ -1,22 +1,35 @@
 """YAML documents: read safely, with the line of every value, so that an error can name the place.
 
-Only YAML's safe subset is constructed. Stricter than YAML 1.1 in one point and laxer in another:
-a key that stands twice is an error, and `1e-3` is the number it looks like.
+Only what JSON knows is constructed: mappings, lists, text, numbers, booleans and null, so that a
+document can be printed, recorded and read back as it was. Stricter than YAML 1.1 in one point and
+laxer in two: a key that stands twice is an error, `1e-3` is the number it looks like, and a date is
+text. Aliases are followed, but not in circles and not to more values than a document needs.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import yaml
 
 from skyfall_core.errors import ConfigError
 
-__all__ = ["Document", "overridden", "read_document"]
+__all__ = ["Document", "overridden", "read_document", "with_leaves", "yaml_text"]
+
+MOST_VALUES = 1_000_000
+"""How many values a document may stand for once its aliases are written out."""
+
+DEEPEST = 100
+"""How many levels values may be nested."""
+
+UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+PLAIN_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
+MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +50,63 @@ class Document:
 
     def place(self, dotted: str) -> str:
         """How a message names the value at `dotted`: file, line and path, as far as they are known."""
-        for above in _with_ancestors(dotted):
-            if above in self.overrides:
-                return f"--set {self.overrides[above]}: {dotted}"
-            if above in self.lines:
-                return f"{self.path}:{self.lines[above]}: {dotted}"
-        return ": ".join(part for part in (str(self.path or ""), dotted) if part)
+        setting = self.override_of(dotted)
+        if setting is not None:
+            return f"--set {setting}: {dotted}"
+        line = next((self.lines[above] for above in _with_ancestors(dotted) if above in self.lines), None)
+        file = "" if self.path is None else str(self.path)
+        return ": ".join(part for part in (file if line is None else f"{file}:{line}", dotted) if part)
+
+    def override_of(self, dotted: str) -> str | None:
+        """The command-line option that set the value at `dotted` or one it stands in, if one did."""
+        found = (self.overrides[above] for above in _with_ancestors(dotted) if above in self.overrides)
+        return next(found, None)
+
+    def absolute(self, dotted: str, path: str) -> str:
+        """The absolute form of a path that stands at `dotted`.
+
+        A relative path starts at the document's folder, or at the working directory where the command
+        line set it. Content that came from no file is left as it is.
+        """
+        if self.path is None:
+            return path
+        base = Path.cwd() if self.override_of(dotted) is not None else self.path.parent
+        return os.path.normpath(Path(base, Path(path).expanduser()).absolute())
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, and numbers such as `1e-3`."""
+    """The safe loader without YAML's own kinds of value, and with numbers such as `1e-3`."""
 
 
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?[0-9][0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$"),
-    list("-+0123456789"),
-)
+class _Dumper(yaml.SafeDumper):
+    """Writes what `_Loader` reads back as it was."""
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the base class's signature
+        """Always: a resolved document spells every value out."""
+        return True
+
+    def represent_text(self, text: Any) -> yaml.ScalarNode:
+        """Text as it is: quoted where it holds line breaks, which the other styles fold."""
+        plain = str.__str__(text) if isinstance(text, str) else str(text)
+        style = None if plain.isprintable() else '"'
+        return self.represent_scalar("tag:yaml.org,2002:str", plain, style)
+
+
+_Loader.yaml_constructors = {
+    tag: construct
+    for tag, construct in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.rpartition(":")[2] in PLAIN_TAGS
+}
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] != "timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_EXPONENT = re.compile(r"^[-+]?(\.[0-9]|[0-9])[0-9_]*(\.[0-9_]*)?[eE][-+]?[0-9]+$")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _EXPONENT, list("-+.0123456789"))
+for _text in (str, PurePath):
+    _Dumper.add_multi_representer(_text, _Dumper.represent_text)
+_Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def read_document(path: str | Path) -> Document:
@@ -70,9 +123,9 @@ def read_document(path: str | Path) -> Document:
         byte = error.object[error.start]
         problem = f"byte {error.start} is 0x{byte:02x}, which is not UTF-8; save it as UTF-8"
         raise ConfigError(f"{path}: {problem}") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-    content, lines = _parse(text, path)
+    except (OSError, ValueError) as error:  # a ValueError for a path that holds a NUL
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    content, lines = _parse(text, str(path))
     if content is None:
         raise ConfigError(f"{path}: the document is empty")
     if not isinstance(content, Mapping):
@@ -98,7 +151,7 @@ def overridden(document: Document, settings: Iterable[str]) -> Document:
         keys = dotted.strip().split(".")
         if not equals or not all(keys):
             raise ConfigError(f"--set {setting}: expected dotted.path=value, such as rollout.total_steps=500")
-        value, _ = _parse(text, Path(f"--set {setting}"))
+        value, _ = _parse(text, f"--set {setting}")
         section = content
         for depth, key in enumerate(keys[:-1], start=1):
             inner = section.get(key)
@@ -108,51 +161,109 @@ def overridden(document: Document, settings: Iterable[str]) -> Document:
                 )
             section[key] = section = dict(inner or {})
         section[keys[-1]] = value
-        overrides[".".join(keys)] = setting
+        path = ".".join(keys)
+        overrides = {set_: option for set_, option in overrides.items() if not set_.startswith(f"{path}.")}
+        overrides[path] = setting
     return Document(content, document.path, document.lines, overrides)
 
 
-def _parse(text: str, path: Path) -> tuple[Any, dict[str, int]]:
-    loader = _Loader(text)
+def with_leaves(content: Any, leaf: Callable[[str, Any], Any], dotted: str = "") -> Any:
+    """A copy of `content` with `leaf(path, value)` for every value that is no mapping and no list."""
+    if isinstance(content, Mapping):
+        return {
+            key: with_leaves(value, leaf, f"{dotted}.{key}" if dotted else str(key))
+            for key, value in content.items()
+        }
+    if isinstance(content, list):
+        return [with_leaves(value, leaf, f"{dotted}[{index}]") for index, value in enumerate(content)]
+    return leaf(dotted, content)
+
+
+def yaml_text(content: Any) -> str:
+    """`content` as YAML that reads back as it was.
+
+    Raises:
+        ConfigError: If it holds an object that YAML has no word for.
+    """
     try:
+        return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
+    except yaml.representer.RepresenterError as error:
+        raise ConfigError(f"{error.args[-1]!r} cannot stand in a document; name a factory instead") from None
+
+
+def _parse(text: str, place: str) -> tuple[Any, dict[str, int]]:
+    try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         if node is None:
             return None, {}
-        lines = dict(_lines(node, "", path, set()))
+        _check_extent(node, place, [], {})
+        lines = dict(_lines(loader, node, "", place, set()))
         return loader.construct_document(node), lines
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ConfigError(f"{place}: not valid YAML: {problem}") from None
-    except (RecursionError, ValueError) as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from None
-    finally:
-        loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        at = "" if mark is None else f":{mark.line + 1}:{mark.column + 1}"
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise ConfigError(f"{place}{at}: not valid YAML: {problem}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise ConfigError(f"{place}: not valid YAML: {str(error).partition(chr(10))[0]}") from None
+    except RecursionError:
+        raise ConfigError(f"{place}: values are nested deeper than {DEEPEST} levels") from None
 
 
-def _lines(node: yaml.Node, dotted: str, path: Path, seen: set[int]) -> Iterator[tuple[str, int]]:
+def _check_extent(node: yaml.Node, place: str, enclosing: list[int], sizes: dict[int, int]) -> int:
+    """How many values `node` stands for with its aliases written out; raises where that has no end."""
+    if id(node) in sizes:
+        return sizes[id(node)]
+    at = f"{place}:{node.start_mark.line + 1}"
+    if id(node) in enclosing:
+        raise ConfigError(f"{at}: an alias leads to the value it stands in; write the value out")
+    if len(enclosing) > DEEPEST:
+        raise ConfigError(f"{at}: values are nested deeper than {DEEPEST} levels")
+    if isinstance(node, yaml.ScalarNode) and UNWRITABLE.search(node.value):
+        raise ConfigError(f"{at}: {node.value!r} holds a NUL or half a surrogate pair, which no file can")
+    enclosing.append(id(node))
+    size = 1 + sum(_check_extent(inner, place, enclosing, sizes) for inner in _inside(node))
+    enclosing.pop()
+    if size > MOST_VALUES:
+        raise ConfigError(
+            f"{at}: aliases make this more than {MOST_VALUES:,} values; write out what is needed"
+        )
+    sizes[id(node)] = size
+    return size
+
+
+def _inside(node: yaml.Node) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        for pair in node.value:
+            yield from pair
+    elif isinstance(node, yaml.SequenceNode):
+        yield from node.value
+
+
+def _lines(
+    loader: _Loader, node: yaml.Node, dotted: str, place: str, seen: set[int]
+) -> Iterator[tuple[str, int]]:
     """Every value's path and line; raises on a key that stands twice."""
-    if id(node) in seen:  # an alias, possibly to an enclosing node
+    if id(node) in seen:  # an alias: the lines are those of the value it leads to
         return
     seen.add(id(node))
-    if dotted:
-        yield dotted, node.start_mark.line + 1
     if isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            yield from _lines(item, f"{dotted}[{index}]", path, seen)
+            yield f"{dotted}[{index}]", item.start_mark.line + 1
+            yield from _lines(loader, item, f"{dotted}[{index}]", place, seen)
     if isinstance(node, yaml.MappingNode):
-        first: dict[tuple[str, str], int] = {}
+        first: dict[Any, int] = {}
         for key, value in node.value:
-            line = key.start_mark.line + 1
-            name = str(key.value) if isinstance(key, yaml.ScalarNode) else "?"
-            place = f"{dotted}.{name}" if dotted else name
-            if (key.tag, name) in first and name != "?":
-                earlier = first[key.tag, name]
-                raise ConfigError(f"{path}:{line}: {place}: the key already stands on line {earlier}")
-            first[key.tag, name] = line
-            yield place, line
-            yield from _lines(value, place, path, seen)
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            name = key.value if key.tag == MERGE_TAG else loader.construct_object(key)
+            line, below = key.start_mark.line + 1, f"{dotted}.{name}" if dotted else str(name)
+            if name in first:
+                raise ConfigError(f"{place}:{line}: {below}: the key already stands on line {first[name]}")
+            first[name] = line
+            yield below, line
+            yield from _lines(loader, value, below, place, seen)
 
 
 def _with_ancestors(dotted: str) -> Iterator[str]:

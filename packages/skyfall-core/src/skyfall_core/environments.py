@@ -7,6 +7,7 @@ then as a registered Gymnasium id. Every world gets its own copy of the wrappers
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -61,14 +62,16 @@ def build_environment(config: EnvironmentConfig, prepare: Prepare | None = None)
 def environment_id_problem(name: str) -> str | None:
     """Why an environment id leads nowhere, or None. Imports nothing that it leads to.
 
-    An id of the form `package.module:factory`, or with a module to import first, is taken as given.
+    What an id of the form `package.module:factory` or `package.module:Name-v0` leads to is not looked up.
     """
     known = plugins.catalogue(Group.ENVIRONMENTS)
     if name in known:
         plugins.find(Group.ENVIRONMENTS, name)
         return None
-    if ":" in name or name in registration.registry:
+    if name in registration.registry or _is_gymnasium_id(name):
         return None
+    if ":" in name:
+        return None if plugins.is_dotted(name) else f"{name!r} is not of the form 'package.module:factory'"
     nearest = difflib.get_close_matches(name, [*known, *registration.registry], n=1)
     remedy = (
         f"did you mean {nearest[0]!r}?"
@@ -107,4 +110,6 @@ def _bare(config: EnvironmentConfig) -> Any:
 
 def _is_gymnasium_id(name: str) -> bool:
     """Whether `module:Name-v0` is meant, Gymnasium's way of importing before making."""
-    return not name.partition(":")[2].isidentifier() and "-v" in name
+    module, colon, name = name.partition(":")
+    named = re.fullmatch(r"([\w-]+/)?[\w.-]+-v\d+", name)
+    return bool(colon and named) and all(part.isidentifier() for part in module.split("."))

@@ -26,6 +26,27 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+__all__ = [
+    "CheckpointError",
+    "ConfigError",
+    "EnvironmentFailedError",
+    "InputError",
+    "MissingExtraError",
+    "NonFiniteRewardError",
+    "PluginConflictError",
+    "PluginError",
+    "PluginLoadError",
+    "RewardSpecError",
+    "RunError",
+    "ScheduleError",
+    "SkyfallError",
+    "SpaceError",
+    "TraceError",
+    "TraceExistsError",
+    "UnknownPluginError",
+    "suggestion",
+]
+
 
 class SkyfallError(Exception):
     """Base of every deliberate error; `exit_status` is what the command line exits with."""

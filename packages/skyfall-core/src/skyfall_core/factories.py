@@ -31,10 +31,15 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: 
     Raises:
         ConfigError: If a keyword is unknown to the factory, one it needs is missing, or it raises.
     """
-    parameters = _parameters(factory)
-    given = {name: value for name, value in offered.items() if name in parameters} | dict(kwargs)
+    takes, takes_any = _keywords(factory)
+    given = {name: value for name, value in offered.items() if name in takes} | dict(kwargs)
     name = getattr(getattr(factory, "func", factory), "__qualname__", type(factory).__name__)
-    _check_keywords(name, parameters, given, place)
+    for key in given:
+        if key not in takes and not takes_any:
+            raise ConfigError(f"{place}.{key}: {name} takes no {key!r}; {suggestion(key, takes)}")
+    for key, parameter in takes.items():
+        if parameter.default is inspect.Parameter.empty and key not in given:
+            raise ConfigError(f"{place}: {name} needs {key!r}, which is not given")
     try:
         return factory(**given)
     except SkyfallError:
@@ -43,22 +48,12 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: 
         raise ConfigError(f"{place}: building {name} failed: {type(error).__name__}: {error}") from error
 
 
-def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def _keywords(factory: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], bool]:
+    """The keywords `factory` names, and whether it takes others too."""
     try:
-        return inspect.signature(factory).parameters
+        parameters = inspect.signature(factory).parameters
     except (TypeError, ValueError):  # some callables written in C have no signature
-        return {"kwargs": inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)}
-
-
-def _check_keywords(
-    name: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, Any], place: str
-) -> None:
+        return {}, True
     kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    takes = [key for key, parameter in parameters.items() if parameter.kind in kinds]
-    if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
-        for key in given:
-            if key not in takes:
-                raise ConfigError(f"{place}.{key}: {name} takes no {key!r}; {suggestion(key, takes)}")
-    for key in takes:
-        if parameters[key].default is inspect.Parameter.empty and key not in given:
-            raise ConfigError(f"{place}: {name} needs {key!r}, which is not given")
+    takes = {key: parameter for key, parameter in parameters.items() if parameter.kind in kinds}
+    return takes, any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())

@@ -12,12 +12,13 @@ asks for that name.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial, reduce
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +32,17 @@ from skyfall_core.errors import (
     suggestion,
 )
 
-__all__ = ["Group", "Plugin", "catalogue", "find", "import_attribute", "load", "register", "unregister"]
+__all__ = [
+    "Group",
+    "Plugin",
+    "catalogue",
+    "find",
+    "import_attribute",
+    "is_dotted",
+    "load",
+    "register",
+    "unregister",
+]
 
 
 class Group(str, Enum):
@@ -51,7 +62,8 @@ class Group(str, Enum):
     @property
     def noun(self) -> str:
         """What one member of the group is called in a message."""
-        return self.value.removeprefix("skyfall.").replace("_", " ").removesuffix("s")
+        plural = self.value.removeprefix("skyfall.").replace("_", " ")
+        return plural.removesuffix("ies") + "y" if plural.endswith("ies") else plural.removesuffix("s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +127,9 @@ _registered: dict[tuple[Group, str], Plugin] = {}
 
 
 def _installed(entry: EntryPoint, group: Group) -> Plugin:
-    distribution = entry.dist
-    name = distribution.name if distribution else "an unnamed distribution"
-    version = distribution.version if distribution else "without a version"
-    return Plugin(group, entry.name, entry.value, name, version)
+    stated = dict(entry.dist.metadata.items()) if entry.dist else {}  # type: ignore[attr-defined]
+    name = stated.get("Name", "an unnamed distribution")
+    return Plugin(group, entry.name, entry.value, name, stated.get("Version", "without a version"))
 
 
 @cache
@@ -130,13 +141,12 @@ def _discovered(group: Group) -> Mapping[str, Plugin]:
     }
     for entry in entry_points(group=group.value):
         plugin, known = _installed(entry, group), found.get(entry.name)
-        if known is None or (known.distribution == plugin.distribution and not known.installed):
+        if known is None:
             found[entry.name] = plugin
         elif known.distribution != plugin.distribution:
-            rivals = (*known.rivals, plugin.origin)
-            found[entry.name] = Plugin(
-                group, known.name, known.target, known.distribution, known.version, rivals
-            )
+            found[entry.name] = dataclasses.replace(known, rivals=(*known.rivals, plugin.origin))
+        elif not known.installed:
+            found[entry.name] = dataclasses.replace(plugin, rivals=known.rivals)
     return MappingProxyType(found)
 
 
@@ -201,13 +211,15 @@ def load(plugin: Plugin) -> Any:
         MissingExtraError: If it ships with an extra that is not installed.
         PluginLoadError: If importing it fails; the cause is chained.
     """
-    if not plugin.installed and importlib.util.find_spec(plugin.target.partition(".")[0]) is None:
-        raise MissingExtraError(_missing(f"{plugin.group.noun} {plugin.name!r}", plugin.target))
+    what = f"{plugin.group.noun} {plugin.name!r}"
+    if not plugin.installed and not _importable(plugin.target):
+        raise MissingExtraError(_missing(what, plugin.target))
     try:
         return import_attribute(plugin.target)
-    except PluginLoadError as error:
-        what = f"{plugin.group.noun} {plugin.name!r} of {plugin.origin}"
-        raise PluginLoadError(f"{what}: {error}") from error.__cause__
+    except MissingExtraError:
+        raise
+    except PluginError as error:
+        raise PluginLoadError(f"{what} of {plugin.origin}: {error}") from error.__cause__
 
 
 def import_attribute(target: str) -> Any:
@@ -218,31 +230,49 @@ def import_attribute(target: str) -> Any:
         PluginLoadError: If the module or the attribute does not exist, or importing it fails.
     """
     module_name, attribute = _split(target)
-    root = module_name.partition(".")[0]
-    if root in EXTRAS and importlib.util.find_spec(root) is None:
+    if _root(target) in EXTRAS and not _importable(target):
         raise MissingExtraError(_missing(repr(target), target))
     try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        raise PluginLoadError(
-            f"{target!r}: module {module_name!r} fails to import: {type(error).__name__}: {error}"
-        ) from error
-    for name in attribute.split("."):
-        if not hasattr(found, name):
-            public = [known for known in dir(found) if not known.startswith("_")]
-            raise PluginLoadError(f"{target!r}: {module_name!r} has no {name!r}; {suggestion(name, public)}")
-        found = getattr(found, name)
-    return found
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # a module that exits would end the caller without a word
+        problem = f"module {module_name!r} fails to import: {type(error).__name__}: {error}"
+        raise PluginLoadError(f"{target!r}: {problem}") from error
+    return reduce(partial(_attribute, target), attribute.split("."), module)
+
+
+def _attribute(target: str, owner: Any, name: str) -> Any:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        public = [known for known in dir(owner) if not known.startswith("_")]
+        where = repr(getattr(owner, "__name__", target))
+        raise PluginLoadError(f"{target!r}: {where} has no {name!r}; {suggestion(name, public)}") from None
+    except Exception as error:  # a module that imports its members when they are asked for
+        problem = f"{name!r} fails to import: {type(error).__name__}: {error}"
+        raise PluginLoadError(f"{target!r}: {problem}") from error
+
+
+def is_dotted(target: str) -> bool:
+    """Whether `target` has the form `package.module:attribute`."""
+    module_name, _, attribute = target.partition(":")
+    return all(part.isidentifier() for part in (*module_name.split("."), *attribute.split(".")))
 
 
 def _split(target: str) -> tuple[str, str]:
-    module_name, colon, attribute = target.partition(":")
-    parts = [*module_name.split("."), *attribute.split(".")]
-    if not colon or not all(part.isidentifier() for part in parts):
+    if not is_dotted(target):
         raise PluginError(f"{target!r} is not of the form 'package.module:attribute'")
+    module_name, _, attribute = target.partition(":")
     return module_name, attribute
 
 
+def _root(target: str) -> str:
+    return target.partition(":")[0].partition(".")[0]
+
+
+def _importable(target: str) -> bool:
+    return importlib.util.find_spec(_root(target)) is not None
+
+
 def _missing(what: str, target: str) -> str:
-    distribution, extra = EXTRAS[target.partition(".")[0]]
+    distribution, extra = EXTRAS[_root(target)]
     return f"{what} comes with {distribution}, which is not installed: pip install 'skyfall-crl[{extra}]'"

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from skyfall_core.errors import ScheduleError
 from skyfall_core.protocols import DEFAULT_REGIME_ID
 from skyfall_core.schedule import Regime, RegimeSchedule
 
@@ -42,9 +43,14 @@ class ConstantRegime:
 
     Args:
         regime_id: The label of its one configuration.
+
+    Raises:
+        ScheduleError: If the label is no text or empty.
     """
 
     def __init__(self, regime_id: str = DEFAULT_REGIME_ID) -> None:
+        if not (regime_id and isinstance(regime_id, str)):
+            raise ScheduleError("regime_id", f"{regime_id!r}: expected a non-empty string")
         self.regimes = (Regime(regime_id),)
 
     def regime_id(self, step: int) -> str:  # noqa: ARG002 - the same at every step

@@ -7,16 +7,20 @@ two configurations.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skyfall_core.errors import ScheduleError, suggestion
+
+if TYPE_CHECKING:
+    from skyfall_core.documents import Document
 
 __all__ = ["Regime", "RegimeSchedule"]
 
@@ -143,7 +147,15 @@ class RegimeSchedule:
         """
         from skyfall_core.documents import read_document  # noqa: PLC0415 - YAML only where a file is read
 
-        document = read_document(path)
+        return cls.from_document(read_document(path))
+
+    @classmethod
+    def from_document(cls, document: Document) -> RegimeSchedule:
+        """Build a schedule from a document that was read.
+
+        Raises:
+            ScheduleError: Naming the file, the entry and the field.
+        """
         try:
             return cls.from_dict(document.content)
         except ScheduleError as error:
@@ -209,10 +221,13 @@ def _entry(where: str, given: Mapping[str, Any], known: Mapping[str, Regime]) ->
         raise ScheduleError(f"{where}.regime_id", f"{label!r}: expected a non-empty string")
     if axes is not None and not isinstance(axes, Mapping):
         raise ScheduleError(f"{where}.axes", f"{axes!r}: expected a mapping of axis to value")
+    for name in axes or ():
+        if not isinstance(name, str):
+            raise ScheduleError(f"{where}.axes.{name}", f"the key {name!r} is not text; put it in quotes")
     duration = given.get("duration_steps")
     if alias is None:
         return Regime(label, duration, dict(axes or {}))
-    if alias not in known:
+    if not isinstance(alias, str) or alias not in known:
         raise ScheduleError(
             f"{where}.alias_of", f"{alias!r} is no earlier entry; {suggestion(str(alias), known)}"
         )
@@ -258,7 +273,7 @@ def _check_durations(regimes: Sequence[Regime], shift_mode: str, drift_window: i
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _uniform(seed: int, boundary: int, step: int) -> float:

@@ -9,8 +9,6 @@ import typer
 from skyfall_core.cli.options import Document, Settings
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from skyfall_core.config import ExperimentConfig
     from skyfall_core.documents import Document as YamlDocument
 
@@ -23,7 +21,7 @@ def validate(file: Document, settings: Settings = None) -> None:
 
     document = overridden(read_document(file), settings or ())
     if "regimes" in document.content:
-        _check_schedule(file)
+        _check_schedule(document)
         return
     for number, experiment in enumerate(_experiments(document)):
         typer.echo(("---\n" if number else "") + experiment.to_yaml(), nl=False)
@@ -39,10 +37,10 @@ def _experiments(document: YamlDocument) -> list[ExperimentConfig]:
     return [parse_config(document)]
 
 
-def _check_schedule(file: Path) -> None:
+def _check_schedule(document: YamlDocument) -> None:
     from skyfall_core.schedule import RegimeSchedule  # noqa: PLC0415
 
-    schedule = RegimeSchedule.from_yaml_file(file)
+    schedule = RegimeSchedule.from_document(document)
     for index, regime in enumerate(schedule.regimes):
         repeats = f", repeats {regime.origin}" if regime.origin else ""
         lasts = "until the end" if regime.duration_steps is None else f"{regime.duration_steps:,} steps"
