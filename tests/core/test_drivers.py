@@ -393,8 +393,8 @@ def test_a_batch_that_raises_is_named_with_the_step() -> None:
 
 def test_the_drivers_count_alike() -> None:
     for driver in (
-        SingleWorldDriver(World(), Alone(), None, None, auto_reset=False),
-        SeveralWorldsDriver(Persistent(World(), World()), Alone(), None, None, auto_reset=False),
+        SingleWorldDriver(World(), Alone(), None, auto_reset=False),
+        SeveralWorldsDriver(Persistent(World(), World()), Alone(), None, auto_reset=False),
     ):
         driver.reset(None)
         driver.collect(3)

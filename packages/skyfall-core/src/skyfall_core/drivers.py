@@ -39,10 +39,12 @@ class Driver(Protocol):
     Attributes:
         step_index: Steps taken since the run began; each world's own.
         run: What the environment reported about itself.
+        recorder: Where steps are written, or None.
     """
 
     step_index: int
     run: Mapping[str, Any]
+    recorder: Recorder | None
 
     def reset(self, seed: int | None) -> None:
         """Begin; without a seed the environment's own generator goes on."""
@@ -58,17 +60,15 @@ class SingleWorldDriver:
         env: The environment.
         policy: Anything with `act`.
         provider: Configuration provider for an environment that reports none, or None.
-        recorder: Where steps are written, or None.
         auto_reset: Whether an ended episode is followed by a reset.
     """
 
-    def __init__(
-        self, env: Any, policy: Any, provider: Any, recorder: Recorder | None, *, auto_reset: bool
-    ) -> None:
+    def __init__(self, env: Any, policy: Any, provider: Any, *, auto_reset: bool) -> None:
         self.step_index = 0
         self.run: Mapping[str, Any] = {}
+        self.recorder: Recorder | None = None
         self._env, self._policy, self._provider = env, policy, provider
-        self._recorder, self._auto_reset = recorder, auto_reset
+        self._auto_reset = auto_reset
         self._label = RegimeLabeller(provider)
         self._observation: Any = None
         self._ended = False
@@ -83,7 +83,7 @@ class SingleWorldDriver:
 
     def collect(self, steps: int) -> RolloutWindow:
         """Take `steps` steps, in acting order."""
-        env, policy, recorder = self._env, self._policy, self._recorder
+        env, policy, recorder = self._env, self._policy, self.recorder
         transitions: list[Transition] = []
         for step in range(self.step_index, self.step_index + steps):
             if self._ended:
@@ -158,16 +158,13 @@ class SeveralWorldsDriver:
         env: A vector environment that never resets by itself.
         policy: Anything with `act`, better with `act_batch`.
         provider: Configuration provider for worlds that report none, or None.
-        recorder: Where steps are written, or None.
         auto_reset: Whether a world whose episode ended is reset, alone.
 
     Raises:
         InputError: If the vector environment resets its worlds by itself.
     """
 
-    def __init__(
-        self, env: Any, policy: Any, provider: Any, recorder: Recorder | None, *, auto_reset: bool
-    ) -> None:
+    def __init__(self, env: Any, policy: Any, provider: Any, *, auto_reset: bool) -> None:
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.DISABLED:
             name = getattr(mode, "name", mode)
@@ -177,8 +174,9 @@ class SeveralWorldsDriver:
             )
         self.step_index = 0
         self.run: Mapping[str, Any] = {}
+        self.recorder: Recorder | None = None
         self._env, self._policy, self._provider = env, policy, provider
-        self._recorder, self._auto_reset = recorder, auto_reset
+        self._auto_reset = auto_reset
         self._labels = self._new_labels()
         self._observations: list[Any] = []
         self._ended: Any = None
@@ -231,8 +229,8 @@ class SeveralWorldsDriver:
                 info,
             )
             transitions.append(transition)
-            if self._recorder is not None:
-                self._recorder(transition, origin, act.effective_rank, world)
+            if self.recorder is not None:
+                self.recorder(transition, origin, act.effective_rank, world)
         self.step_index = step + 1
         self._observations = self._split(observations)
         ended = np.logical_or(terminations, truncations)

@@ -13,7 +13,7 @@ from typing import Any
 
 from skyfall_core.errors import ConfigError, SkyfallError, suggestion
 
-__all__ = ["call_factory"]
+__all__ = ["call_factory", "parameters_of"]
 
 
 def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: str, **offered: Any) -> Any:
@@ -31,7 +31,7 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: 
     Raises:
         ConfigError: If a keyword is unknown to the factory, one it needs is missing, or it raises.
     """
-    parameters = _parameters(factory)
+    parameters = parameters_of(factory)
     given = {name: value for name, value in offered.items() if name in parameters} | dict(kwargs)
     name = getattr(getattr(factory, "func", factory), "__qualname__", type(factory).__name__)
     _check_keywords(name, parameters, given, place)
@@ -43,7 +43,8 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: 
         raise ConfigError(f"{place}: building {name} failed: {type(error).__name__}: {error}") from error
 
 
-def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def parameters_of(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """What `factory` takes, by name; anything at all, where that cannot be told."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):  # some callables written in C have no signature
