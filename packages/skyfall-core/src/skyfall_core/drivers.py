@@ -8,15 +8,15 @@ the run with the step named, and every step before it is in the trace.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence, Sized
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import concatenate, create_empty_array, iterate
 
 from skyfall_core.base import RolloutWindow, Transition
-from skyfall_core.errors import InputError, RunError, SkyfallError
+from skyfall_core.errors import InputError, RewardSpecError, RunError, SkyfallError
 from skyfall_core.protocols import describe_run
 from skyfall_core.seeding import spread_seed
 from skyfall_core.steps import (
@@ -25,6 +25,7 @@ from skyfall_core.steps import (
     as_reward,
     environment_failed,
     owned,
+    owned_info,
     policy_failed,
     reward_refused,
 )
@@ -38,10 +39,12 @@ class Driver(Protocol):
     Attributes:
         step_index: Steps taken since the run began; each world's own.
         run: What the environment reported about itself.
+        recorder: Where steps are written, or None.
     """
 
     step_index: int
     run: Mapping[str, Any]
+    recorder: Recorder | None
 
     def reset(self, seed: int | None) -> None:
         """Begin; without a seed the environment's own generator goes on."""
@@ -57,60 +60,67 @@ class SingleWorldDriver:
         env: The environment.
         policy: Anything with `act`.
         provider: Configuration provider for an environment that reports none, or None.
-        recorder: Where steps are written, or None.
         auto_reset: Whether an ended episode is followed by a reset.
     """
 
-    def __init__(
-        self, env: Any, policy: Any, provider: Any, recorder: Recorder | None, *, auto_reset: bool
-    ) -> None:
+    def __init__(self, env: Any, policy: Any, provider: Any, *, auto_reset: bool) -> None:
         self.step_index = 0
         self.run: Mapping[str, Any] = {}
+        self.recorder: Recorder | None = None
         self._env, self._policy, self._provider = env, policy, provider
-        self._recorder, self._auto_reset = recorder, auto_reset
+        self._auto_reset = auto_reset
         self._label = RegimeLabeller(provider)
         self._observation: Any = None
+        self._ended = False
 
     def reset(self, seed: int | None) -> None:
         """Begin with the environment's first observation."""
         self.step_index = 0
         self._label = RegimeLabeller(self._provider)
+        self._ended = False
         self._observation = self._first_observation(seed)
-        self.run = describe_run(self._env)
+        self.run = _description(self._env)
 
     def collect(self, steps: int) -> RolloutWindow:
         """Take `steps` steps, in acting order."""
-        env, policy, recorder = self._env, self._policy, self._recorder
+        env, policy, recorder = self._env, self._policy, self.recorder
         transitions: list[Transition] = []
         for step in range(self.step_index, self.step_index + steps):
+            if self._ended:
+                self._observation = self._first_observation(None)
             action = self._act(step)
+            taken = owned(action)
+            logprob, value = getattr(policy, "last_logprob", None), getattr(policy, "last_value", None)
             try:
                 observation, given, terminated, truncated, info = env.step(action)
+                info = owned_info(info)
+            except RewardSpecError:
+                raise
             except Exception as error:
                 raise environment_failed(env, f"at step {step}", error) from error
             label, boundary, origin = self._label(step, info)
             transition = Transition(
                 step,
                 self._observation,
-                owned(action),
+                taken,
                 as_reward(given),
                 bool(terminated),
                 bool(truncated),
                 label,
                 boundary,
                 info.get("reward_components") or {},
-                getattr(policy, "last_logprob", None),
-                getattr(policy, "last_value", None),
-                dict(info),
+                logprob,
+                value,
+                info,
             )
             self.step_index = step + 1
+            self._observation = owned(observation)
+            self._ended = self._auto_reset and (transition.terminated or transition.truncated)
             if recorder is not None:
                 recorder(transition, origin, getattr(policy, "last_effective_rank", None))
             if not math.isfinite(transition.reward):
                 raise reward_refused(env, step, given)
             transitions.append(transition)
-            ended = self._auto_reset and (terminated or truncated)
-            self._observation = self._first_observation(None) if ended else owned(observation)
         return RolloutWindow(transitions, self.run)
 
     def _act(self, step: int) -> Any:
@@ -129,6 +139,15 @@ class SingleWorldDriver:
         return owned(observation)
 
 
+class Act(NamedTuple):
+    """What a policy did in one world, and what it thought about it."""
+
+    action: Any
+    logprob: Any
+    value: Any
+    effective_rank: Any
+
+
 class SeveralWorldsDriver:
     """Steps a `gymnasium.vector.VectorEnv` of persistent worlds, all of them at once.
 
@@ -139,16 +158,13 @@ class SeveralWorldsDriver:
         env: A vector environment that never resets by itself.
         policy: Anything with `act`, better with `act_batch`.
         provider: Configuration provider for worlds that report none, or None.
-        recorder: Where steps are written, or None.
         auto_reset: Whether a world whose episode ended is reset, alone.
 
     Raises:
         InputError: If the vector environment resets its worlds by itself.
     """
 
-    def __init__(
-        self, env: Any, policy: Any, provider: Any, recorder: Recorder | None, *, auto_reset: bool
-    ) -> None:
+    def __init__(self, env: Any, policy: Any, provider: Any, *, auto_reset: bool) -> None:
         mode = env.metadata.get("autoreset_mode")
         if mode is not AutoresetMode.DISABLED:
             name = getattr(mode, "name", mode)
@@ -158,10 +174,12 @@ class SeveralWorldsDriver:
             )
         self.step_index = 0
         self.run: Mapping[str, Any] = {}
+        self.recorder: Recorder | None = None
         self._env, self._policy, self._provider = env, policy, provider
-        self._recorder, self._auto_reset = recorder, auto_reset
+        self._auto_reset = auto_reset
         self._labels = self._new_labels()
         self._observations: list[Any] = []
+        self._ended: Any = None
         act_batch = getattr(policy, "act_batch", None)
         self._act_batch: Callable[[list[Any]], Any] | None = act_batch if callable(act_batch) else None
 
@@ -169,9 +187,10 @@ class SeveralWorldsDriver:
         """Begin in every world; a seed is spread so that no two runs share a world's."""
         self.step_index = 0
         self._labels = self._new_labels()
+        self._ended = None
         seeds = None if seed is None else spread_seed(seed, self._env.num_envs)
         self._observations = self._first_observations(seed=seeds)
-        self.run = describe_run(self._env)
+        self.run = _description(self._env)
 
     def collect(self, steps: int) -> RolloutWindow:
         """Take `steps` steps in every world."""
@@ -182,68 +201,84 @@ class SeveralWorldsDriver:
         return RolloutWindow(transitions, self.run, streams)
 
     def _step_all(self, step: int) -> list[Transition]:
-        actions = self._act()
+        if self._ended is not None:
+            self._observations = self._first_observations(options={"reset_mask": self._ended})
+        acts = self._act()
         try:
-            observations, rewards, terminations, truncations, infos = self._env.step(self._batched(actions))
+            observations, rewards, terminations, truncations, infos = self._env.step(self._batched(acts))
+            by_world = [owned_info(world_info(infos, world)) for world in range(self._env.num_envs)]
+        except RewardSpecError:
+            raise
         except Exception as error:
             raise environment_failed(self._env, f"at step {step}", error) from error
         transitions = []
-        for world, observation in enumerate(self._observations):
-            info = world_info(infos, world)
+        for world, (act, info) in enumerate(zip(acts, by_world, strict=True)):
             label, boundary, origin = self._labels[world](step, info)
             transition = Transition(
                 step,
-                observation,
-                owned(actions[world]),
+                self._observations[world],
+                act.action,
                 as_reward(rewards[world]),
                 bool(terminations[world]),
                 bool(truncations[world]),
                 label,
                 boundary,
                 info.get("reward_components") or {},
-                self._reported("last_logprob", world),
-                self._reported("last_value", world),
+                act.logprob,
+                act.value,
                 info,
             )
             transitions.append(transition)
-            if self._recorder is not None:
-                self._recorder(transition, origin, self._reported("last_effective_rank", world), world)
+            if self.recorder is not None:
+                self.recorder(transition, origin, act.effective_rank, world)
         self.step_index = step + 1
+        self._observations = self._split(observations)
+        ended = np.logical_or(terminations, truncations)
+        self._ended = ended if self._auto_reset and ended.any() else None
         for world, transition in enumerate(transitions):
             if not math.isfinite(transition.reward):
                 raise reward_refused(self._env, step, rewards[world], world)
-        ended = np.logical_or(terminations, truncations)
-        if self._auto_reset and ended.any():
-            self._observations = self._first_observations(options={"reset_mask": ended})
-        else:
-            self._observations = self._split(observations)
         return transitions
 
-    def _act(self) -> list[Any]:
+    def _act(self) -> list[Act]:
         try:
             if self._act_batch is None:
-                return [self._policy.act(observation) for observation in self._observations]
+                return [self._act_alone(observation) for observation in self._observations]
             actions = list(self._act_batch(self._observations))
         except SkyfallError:
             raise
         except Exception as error:
             raise policy_failed(self._policy, self.step_index, error) from error
-        if len(actions) != self._env.num_envs:
-            problem = f"act_batch gave {len(actions)} actions for {self._env.num_envs} worlds"
+        self._check_count("act_batch", actions)
+        reported = (self._reported(name) for name in ("last_logprob", "last_value", "last_effective_rank"))
+        return [Act(owned(action), *beside) for action, *beside in zip(actions, *reported, strict=True)]
+
+    def _act_alone(self, observation: Any) -> Act:
+        policy = self._policy
+        return Act(
+            owned(policy.act(observation)),
+            getattr(policy, "last_logprob", None),
+            getattr(policy, "last_value", None),
+            getattr(policy, "last_effective_rank", None),
+        )
+
+    def _reported(self, name: str) -> Sequence[Any]:
+        """What the policy said about its last batch of actions, a world each; one number is for all."""
+        value = getattr(self._policy, name, None)
+        if value is None or np.ndim(value) == 0:
+            return [value] * self._env.num_envs
+        self._check_count(name, value)
+        return list(value)
+
+    def _check_count(self, name: str, values: Sized) -> None:
+        if len(values) != self._env.num_envs:
+            problem = f"{name} gave {len(values)} values for {self._env.num_envs} worlds"
             raise RunError(
                 f"{type(self._policy).__name__}.{problem} at step {self.step_index}; one each is needed"
             )
-        return actions
 
-    def _reported(self, name: str, world: int) -> Any:
-        """What the policy said about its last action in `world`."""
-        value = getattr(self._policy, name, None)
-        if self._act_batch is None or value is None or np.ndim(value) == 0:
-            return value
-        return value[world]
-
-    def _batched(self, actions: list[Any]) -> Any:
-        space = self._env.single_action_space
+    def _batched(self, acts: Sequence[Act]) -> Any:
+        space, actions = self._env.single_action_space, [act.action for act in acts]
         return concatenate(space, actions, create_empty_array(space, n=len(actions)))  # type: ignore[arg-type]  # Gymnasium's annotation leaves out its own result
 
     def _split(self, observations: Any) -> list[Any]:
@@ -260,12 +295,21 @@ class SeveralWorldsDriver:
         return [RegimeLabeller(self._provider) for _ in range(self._env.num_envs)]
 
 
+def _description(env: Any) -> Mapping[str, Any]:
+    """What `env` reports about the run."""
+    try:
+        return describe_run(env)
+    except Exception as error:
+        raise environment_failed(env, "to describe the run", error) from error
+
+
 def world_info(infos: Mapping[str, Any], world: int) -> dict[str, Any]:
     """One world's `info` out of infos merged the way Gymnasium's vector environments merge them.
 
     Args:
         infos: Key to an array over worlds, or to a mapping merged likewise; a boolean array under
-            `_key` tells which worlds reported the key at all.
+            `_key` tells which worlds reported the key at all. A value that is neither array nor
+            mapping and has no such mask is every world's.
         world: Index of the world.
     """
     info: dict[str, Any] = {}
@@ -273,6 +317,11 @@ def world_info(infos: Mapping[str, Any], world: int) -> dict[str, Any]:
         if key.startswith("_") and key[1:] in infos:
             continue
         reported = infos.get(f"_{key}")
-        if reported is None or reported[world]:
-            info[key] = world_info(value, world) if isinstance(value, Mapping) else value[world]
+        if reported is not None and not reported[world]:
+            continue
+        if isinstance(value, Mapping):
+            info[key] = world_info(value, world)
+        else:
+            of_all = reported is None and not isinstance(value, np.ndarray)
+            info[key] = value if of_all else value[world]
     return info

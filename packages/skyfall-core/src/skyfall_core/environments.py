@@ -23,7 +23,7 @@ from skyfall_core.plugins import Group
 if TYPE_CHECKING:
     from skyfall_core.config import EnvironmentConfig
 
-__all__ = ["build_environment", "environment_id_problem"]
+__all__ = ["build_environment", "close_after", "environment_id_problem"]
 
 Prepare = Callable[[Any], Any]
 
@@ -85,23 +85,43 @@ def _world(config: EnvironmentConfig, prepare: Prepare | None) -> Any:
     env = _bare(config)
     try:
         for index, wrapper in enumerate(config.wrappers):
-            factory = partial(plugins.import_attribute(wrapper.factory), env)
-            env = call_factory(factory, wrapper.kwargs, f"environment.wrappers[{index}].kwargs")
+            factory, place = plugins.import_attribute(wrapper.factory), f"environment.wrappers[{index}]"
+            wrapped = call_factory(partial(factory, env), wrapper.kwargs, f"{place}.kwargs")
+            env = _checked(wrapped, f"{place}.factory: {wrapper.factory!r}")
         return env if prepare is None else prepare(env)
-    except BaseException:
-        env.close()
+    except BaseException as failure:
+        close_after(env, failure)
         raise
+
+
+def close_after(env: Any, failure: BaseException) -> None:
+    """Close `env` because of `failure`; should that fail too, `failure` says so in a note."""
+    try:
+        env.close()
+    except Exception as error:  # noqa: BLE001 - the first failure is the one to report
+        failure.add_note(f"closing the environment failed too: {type(error).__name__}: {error}")
+
+
+def _checked(env: Any, whose: str) -> Any:
+    """`env`, if it can be driven."""
+    if not all(callable(getattr(env, name, None)) for name in ("reset", "step", "close")):
+        raise ConfigError(f"{whose} gave {env!r}, which is no environment: it cannot reset, step and close")
+    return env
 
 
 def _bare(config: EnvironmentConfig) -> Any:
     """The environment without wrappers of the document's."""
     place = "environment.kwargs"
     if config.id in plugins.catalogue(Group.ENVIRONMENTS):
-        return call_factory(plugins.load(plugins.find(Group.ENVIRONMENTS, config.id)), config.kwargs, place)
+        factory = plugins.load(plugins.find(Group.ENVIRONMENTS, config.id))
+        return _checked(call_factory(factory, config.kwargs, place), f"environment.id: {config.id!r}")
     if ":" in config.id and not _is_gymnasium_id(config.id):
-        return call_factory(plugins.import_attribute(config.id), config.kwargs, place)
+        factory = plugins.import_attribute(config.id)
+        return _checked(call_factory(factory, config.kwargs, place), f"environment.id: {config.id!r}")
     try:
         return gymnasium.make(config.id, **config.kwargs)
+    except SkyfallError:
+        raise
     except Exception as error:
         raise ConfigError(
             f"environment: {config.id!r} cannot be built: {type(error).__name__}: {error}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any
 
 import gymnasium
@@ -14,14 +16,13 @@ from skyfall_core.schedule import Regime
 __all__ = ["AttributeShift"]
 
 
-def _cartpole(env: Any) -> None:
-    """Follow a changed mass or length, which CartPole multiplies out once when it is built."""
-    env.total_mass = env.masspole + env.masscart
-    env.polemass_length = env.masspole * env.length
-
-
-DERIVED: Mapping[type, Callable[[Any], None]] = {CartPoleEnv: _cartpole}
-"""Environments that keep quantities derived from their attributes, and how to derive them again."""
+DERIVED: Mapping[type, Mapping[str, Callable[[Any], float]]] = {
+    CartPoleEnv: {
+        "total_mass": lambda env: env.masspole + env.masscart,
+        "polemass_length": lambda env: env.masspole * env.length,
+    }
+}
+"""Environments that compute quantities from their attributes once, when they are built, and how."""
 
 
 class AttributeShift(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -53,8 +54,8 @@ class AttributeShift(gymnasium.Wrapper[Any, Any, Any, Any]):
                 occur is checked now.
 
         Raises:
-            ConfigError: If the provider tells no axes, or an axis is no attribute, a method or of
-                another type; the nearest attribute is named.
+            ConfigError: If the provider tells no axes, or an axis is no attribute, a method, read-only,
+                derived from others or of another type; the nearest attribute is named.
         """
         if not callable(getattr(provider, "regime_at", None)):
             raise ConfigError(
@@ -92,9 +93,8 @@ class AttributeShift(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._check(regime)
         for name, owner in self._owners.items():
             setattr(owner, name, regime.get(name, self._original[name]))
-        for kind, derive in DERIVED.items():
-            if isinstance(self.unwrapped, kind):
-                derive(self.unwrapped)
+        for name, derive in _derived(self.unwrapped).items():
+            setattr(self.unwrapped, name, derive(self.unwrapped))
         self._active = regime
 
     def _check(self, regime: Regime) -> None:
@@ -108,34 +108,43 @@ class AttributeShift(gymnasium.Wrapper[Any, Any, Any, Any]):
                 raise ConfigError(f"regime {regime.regime_id!r}: axes.{name}: {problem}")
 
     def _owner(self, name: str, regime: Regime) -> Any:
-        """The outermost object inside this wrapper that has the attribute."""
-        env: Any = self.env
-        while True:
-            attributes = {**vars(type(env)), **vars(env)}
-            found = getattr(env, name, None)
-            if found is not None and not callable(found):
-                break
+        """The outermost object inside this wrapper that has the attribute itself, forwarding nothing."""
+        place, env = f"regime {regime.regime_id!r}: axes.{name}", self.env
+        while (declared := inspect.getattr_static(env, name, _ABSENT)) is _ABSENT:
             if not isinstance(env, gymnasium.Wrapper):
-                known = [key for key, value in attributes.items() if _is_plain(value) and key[0] != "_"]
-                problem = f"{type(env).__name__} has no attribute {name!r}; {suggestion(name, known)}"
-                raise ConfigError(f"regime {regime.regime_id!r}: axes.{name}: {problem}")
+                problem = (
+                    f"{type(env).__name__} has no attribute {name!r}; {suggestion(name, _plain_names(env))}"
+                )
+                raise ConfigError(f"{place}: {problem}")
             env = env.env
-        declared = getattr(type(env), name, None)
+        owner = f"{type(env).__name__}.{name}"
         if isinstance(declared, property) and declared.fset is None:
-            raise ConfigError(
-                f"regime {regime.regime_id!r}: axes.{name}: {type(env).__name__}.{name} is read-only"
-            )
+            raise ConfigError(f"{place}: {owner} is read-only")
+        if callable(getattr(env, name)):
+            raise ConfigError(f"{place}: {owner} is a method; {suggestion(name, _plain_names(env))}")
+        if env is self.unwrapped and name in _derived(env):
+            raise ConfigError(f"{place}: {owner} follows from other attributes; set those")
         return env
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, bool | int | float | str)
+_ABSENT = object()
+
+
+def _derived(env: Any) -> Mapping[str, Callable[[Any], float]]:
+    """What `env` derives from its other attributes."""
+    return next((derived for kind, derived in DERIVED.items() if isinstance(env, kind)), {})
+
+
+def _plain_names(env: Any) -> list[str]:
+    """Public attributes of `env` that hold a number, a string or a flag."""
+    names = (name for name in dir(env) if not name.startswith("_"))
+    return [name for name in names if isinstance(inspect.getattr_static(env, name, None), int | float | str)]
 
 
 def _same_kind(original: Any, value: Any) -> bool:
     """Whether `value` can stand where `original` stood; any number may replace any other."""
     if isinstance(original, bool) or isinstance(value, bool):
         return isinstance(original, bool) and isinstance(value, bool)
-    if isinstance(original, int | float):
-        return isinstance(value, int | float)
+    if isinstance(original, Real):  # NumPy's numbers are
+        return isinstance(value, Real)
     return isinstance(value, type(original))

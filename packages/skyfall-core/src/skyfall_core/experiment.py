@@ -8,7 +8,6 @@ world goes on costing money.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -22,8 +21,9 @@ from gymnasium.vector import VectorEnv
 from skyfall_core import plugins, registry
 from skyfall_core.base import Algorithm, RolloutWindow, Transition
 from skyfall_core.config import ExperimentConfig, PolicyConfig, RegimeConfig, RewardConfig
-from skyfall_core.errors import ConfigError, EnvironmentFailedError, RunError, SkyfallError
-from skyfall_core.factories import call_factory
+from skyfall_core.environments import close_after
+from skyfall_core.errors import ConfigError, EnvironmentFailedError, RunError, SkyfallError, TraceError
+from skyfall_core.factories import call_factory, takes_keyword
 from skyfall_core.plugins import Group
 from skyfall_core.protocols import capability, regime_origin_from_info
 from skyfall_core.rewards import RewardSpec, ScoredReward
@@ -32,6 +32,9 @@ from skyfall_core.trace import TRACE_FILE, TraceMode, TraceWriter
 
 CONFIG_FILE = "config.yaml"
 """Name of the resolved document inside a run's directory."""
+
+RESOLVED = "# Written by a run: its document with everything filled in.\n"
+"""The resolved document's first line, by which a run knows that it may be replaced."""
 
 __all__ = ["RunResult", "ShiftDetector", "WindowReport", "run_experiment", "trace_path_for"]
 
@@ -144,7 +147,8 @@ def run_experiment(
 
     Args:
         config: What to run.
-        trace_path: Where to record it; by default `trace_path_for(config)`.
+        trace_path: Where to record it; by default `trace_path_for(config)`, with the resolved document
+            beside it.
         env: Used instead of the environment the configuration describes, and closed at the end all
             the same.
         algorithm: Used instead of the one the configuration describes.
@@ -161,6 +165,8 @@ def run_experiment(
             stack.enter_context(_closing(env))
         if path is not None:
             TraceWriter.check(path, trace_mode)
+            if trace_path is None:
+                _check_document(path)
         provider = _provider(config.regime)
         prepare = partial(_prepared, _reward_spec(config.reward), provider)
         if env is not None:
@@ -168,21 +174,22 @@ def run_experiment(
         else:
             env = config.environment.build(prepare)
             stack.enter_context(_closing(env))
-        algorithm = _algorithm(config, env) if algorithm is None else algorithm
-        writer = None
-        if path is not None:
-            writer = stack.enter_context(TraceWriter(path, config.run.meta(), trace_mode))
-            path.with_name(CONFIG_FILE).write_text(config.to_yaml(), encoding="utf-8")
+        algorithm = _checked(_algorithm(config, env) if algorithm is None else algorithm)
         collector = RolloutCollector(
             env,
             algorithm.policy,
             window_steps=config.rollout.window_steps,
-            writer=writer,
             auto_reset=config.rollout.auto_reset,
             seed=config.run.seed,
             regime=provider,
             record_observations=config.rollout.record_observations,
         )
+        collector.reset()
+        if path is not None:  # only now: a run that cannot begin neither replaces a trace nor leaves one
+            writer = TraceWriter(path, config.run.meta(), trace_mode)
+            collector.record_to(stack.enter_context(writer))
+            if trace_path is None:
+                _write_document(path, config)
         windows = collector.windows(config.rollout.total_steps)
         reports = _learn(windows, algorithm, ShiftDetector(provider))
         metrics, regimes = [], {}
@@ -193,6 +200,22 @@ def run_experiment(
                 on_window(report)
         run_id = str(config.run.name)
         return RunResult(run_id, collector.step_index, metrics, tuple(regimes), dict(collector.run), path)
+
+
+def _check_document(trace: Path) -> None:
+    """Make sure that the resolved document will replace nobody's own file."""
+    document = trace.with_name(CONFIG_FILE)
+    if document.exists() and not document.read_bytes().startswith(RESOLVED.encode()):
+        problem = f"{document} was written by no run and would be replaced by the resolved document"
+        raise ConfigError(f"run.output_dir: {problem}; rename it, or choose another run.name or output_dir")
+
+
+def _write_document(trace: Path, config: ExperimentConfig) -> None:
+    document = trace.with_name(CONFIG_FILE)
+    try:
+        document.write_text(RESOLVED + config.to_yaml(), encoding="utf-8")
+    except OSError as error:
+        raise TraceError(f"{document}: cannot be written: {error.strerror}") from error
 
 
 def _learn(
@@ -209,7 +232,7 @@ def _learn(
                 if on_regime_shift is not None:
                     on_regime_shift(shift)
             doing = "update"
-            metrics = algorithm.update(window)
+            metrics = dict(algorithm.update(window))
         except SkyfallError:
             raise
         except Exception as error:
@@ -266,13 +289,22 @@ def _algorithm(config: ExperimentConfig, env: Any) -> Any:
         name: getattr(env, f"single_{name}" if several else name, None)
         for name in ("observation_space", "action_space")
     }
-    offered: dict[str, Any] = dict(spaces)
+    factory, kwargs = registry.resolve(config.algorithm.name), dict(config.algorithm.kwargs)
     if config.algorithm.policy is not None:
-        offered["policy"] = _policy(config.algorithm.policy, spaces)
-    factory = registry.resolve(config.algorithm.name)
-    if "policy" in offered and "policy" not in inspect.signature(factory).parameters:
-        raise ConfigError(f"algorithm.policy: {config.algorithm.name!r} takes no policy; leave it out")
-    return call_factory(factory, config.algorithm.kwargs, "algorithm.kwargs", **offered)
+        if not takes_keyword(factory, "policy"):
+            raise ConfigError(f"algorithm.policy: {config.algorithm.name!r} takes no policy; leave it out")
+        kwargs["policy"] = _policy(config.algorithm.policy, spaces)
+    return call_factory(factory, kwargs, "algorithm.kwargs", **spaces)
+
+
+def _checked(algorithm: Any) -> Any:
+    """`algorithm`, if it has what a run cannot do without."""
+    policy = getattr(algorithm, "policy", None)
+    for owner, name in ((algorithm, "update"), (policy, "act")):
+        if not callable(getattr(owner, name, None)):
+            whose = "algorithm" if owner is algorithm else "algorithm's policy"
+            raise ConfigError(f"algorithm: {type(algorithm).__name__}: the {whose} {owner!r} has no {name}()")
+    return algorithm
 
 
 def _policy(config: PolicyConfig, spaces: Mapping[str, Any]) -> Any:
@@ -288,11 +320,8 @@ def _closing(env: Any) -> Iterator[None]:
     """Close `env` whatever happens, without hiding why the run ended."""
     try:
         yield
-    except BaseException as error:
-        try:
-            env.close()
-        except Exception as failure:  # noqa: BLE001 - told beside the reason the run ended
-            error.add_note(f"closing the environment failed too: {type(failure).__name__}: {failure}")
+    except BaseException as failure:
+        close_after(env, failure)
         raise
     try:
         env.close()

@@ -13,7 +13,7 @@ from typing import Any
 
 from skyfall_core.errors import ConfigError, SkyfallError, suggestion
 
-__all__ = ["call_factory"]
+__all__ = ["call_factory", "takes_keyword"]
 
 
 def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: str, **offered: Any) -> Any:
@@ -46,6 +46,12 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: 
         raise
     except Exception as error:
         raise ConfigError(f"{place}: building {name} failed: {type(error).__name__}: {error}") from error
+
+
+def takes_keyword(factory: Callable[..., Any], name: str) -> bool:
+    """Whether `factory` can be given `name` as a keyword."""
+    takes, takes_any = _keywords(factory)
+    return name in takes or takes_any
 
 
 def _keywords(factory: Callable[..., Any]) -> tuple[dict[str, inspect.Parameter], bool]:

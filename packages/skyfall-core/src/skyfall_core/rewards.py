@@ -12,6 +12,7 @@ Specs are plugins of `skyfall.rewards`, components of `skyfall.reward_components
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -23,6 +24,7 @@ from skyfall_core import plugins
 from skyfall_core.errors import ConfigError, RewardSpecError, suggestion
 from skyfall_core.factories import call_factory
 from skyfall_core.plugins import Group
+from skyfall_core.protocols import record_from_info
 
 __all__ = [
     "RewardComponent",
@@ -38,6 +40,7 @@ __all__ = [
 ]
 
 Record = Mapping[str, Any]
+_ABSENT = object()
 
 
 class Scope(str, Enum):
@@ -103,6 +106,9 @@ class RewardSpec:
         Args:
             record: The step's record.
             final: Whether the step is its episode's last.
+
+        Raises:
+            RewardSpecError: If a component raises; the cause is chained.
         """
         contributions = {}
         for term in self.terms:
@@ -110,9 +116,13 @@ class RewardSpec:
                 continue
             if any(read_field(record, field) is None for field in term.component.fields):
                 continue
-            value = term.component.score(record)
-            if value is not None:
-                contributions[term.name] = term.weight * value
+            try:
+                value = term.component.score(record)
+                if value is not None:
+                    contributions[term.name] = term.weight * value
+            except Exception as error:
+                problem = f"term {term.name!r} cannot score what it read: {type(error).__name__}: {error}"
+                raise RewardSpecError(f"reward spec {self.name!r}: {problem}") from error
         return contributions
 
 
@@ -136,12 +146,12 @@ class ScoredReward(gymnasium.Wrapper[Any, Any, Any, Any]):
         """Step, and score the step's record.
 
         Raises:
-            RewardSpecError: On the first step, if the record has none of the spec's fields.
+            RewardSpecError: On the first step, if the record has none of the spec's fields; on any, if
+                a component raises.
         """
         observation, paid, terminated, truncated, info = self.env.step(action)
-        own = info.get("trace")
-        record = {**info, **(own if isinstance(own, Mapping) else {})}
-        record |= {"reward": paid, "terminated": terminated, "truncated": truncated}
+        facts = {"reward": paid, "terminated": terminated, "truncated": truncated}
+        record = {**facts, **info, **(record_from_info(info) or {})}
         if not self._checked:
             self._check(record)
         components = self._spec.score(record, final=bool(terminated or truncated))
@@ -150,7 +160,7 @@ class ScoredReward(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _check(self, record: Record) -> None:
         fields = self._spec.fields
-        if fields and all(read_field(record, field) is None for field in fields):
+        if fields and all(read_field(record, field, _ABSENT) is _ABSENT for field in fields):
             wanted = ", ".join(map(repr, fields))
             raise RewardSpecError(
                 f"reward spec {self._spec.name!r} reads {wanted}, and the first step's record of "
@@ -159,13 +169,13 @@ class ScoredReward(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._checked = True
 
 
-def read_field(record: Record, dotted: str) -> Any:
-    """The value at a dotted path of a record, or None when it is not there."""
+def read_field(record: Record, dotted: str, default: Any = None) -> Any:
+    """The value at a dotted path of a record, or `default` when it is not there."""
     value: Any = record
     for key in dotted.split("."):
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
+        if not isinstance(value, Mapping) or key not in value:
+            return default
+        value = value[key]
     return value
 
 
@@ -213,10 +223,12 @@ def _term(place: str, given: Any) -> Term:
         if key not in TERM_KEYS:
             raise ConfigError(f"{place}.{key}: unknown key; {suggestion(str(key), TERM_KEYS)}")
     weight, scope, params = given.get("weight", 1.0), given.get("scope", "step"), given.get("params", {})
-    if isinstance(weight, bool) or not isinstance(weight, int | float):
-        raise ConfigError(f"{place}.weight: {weight!r} is no number")
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise ConfigError(f"{place}.weight: {weight!r} is no finite number")
     if scope not in list(Scope):
-        raise ConfigError(f"{place}.scope: {scope!r}: {suggestion(str(scope), Scope)}")
+        raise ConfigError(
+            f"{place}.scope: {scope!r}: {suggestion(str(scope), [known.value for known in Scope])}"
+        )
     if not isinstance(params, Mapping):
         raise ConfigError(f"{place}.params: {params!r} is no mapping")
     component = _component(place, given["component"], params)

@@ -57,9 +57,11 @@ class RolloutCollector:
     ) -> None:
         if window_steps < 1:
             raise ValueError(f"window_steps is {window_steps!r}; a window has at least one step")
-        recorder = None if writer is None else Recorder(writer, record_observations=record_observations)
         kind = SeveralWorldsDriver if isinstance(env, VectorEnv) else SingleWorldDriver
-        self._driver: Driver = kind(env, policy, regime, recorder, auto_reset=auto_reset)
+        self._driver: Driver = kind(env, policy, regime, auto_reset=auto_reset)
+        self._record_observations = record_observations
+        if writer is not None:
+            self.record_to(writer)
         self._window_steps = window_steps
         self._seed = seed
         self._begun = False
@@ -73,6 +75,10 @@ class RolloutCollector:
     def run(self) -> Mapping[str, Any]:
         """What the environment reported about the run; empty if it reports nothing."""
         return self._driver.run
+
+    def record_to(self, writer: TraceWriter) -> None:
+        """Write every step from now on to `writer`, for a trace that is opened once the run has begun."""
+        self._driver.recorder = Recorder(writer, record_observations=self._record_observations)
 
     def reset(self) -> None:
         """Begin the run, or begin again at step 0. For a persistent world, call this once.

@@ -29,28 +29,52 @@ __all__ = [
     "as_reward",
     "environment_failed",
     "owned",
+    "owned_info",
     "policy_failed",
     "reward_refused",
 ]
 
 
+_IMMUTABLE = frozenset({type(None), bool, int, float, str, bytes, np.bool_, np.int64, np.float32, np.float64})
+
+
 def owned(value: Any) -> Any:
-    """`value` with its arrays copied, so that an environment that reuses a buffer cannot change it."""
+    """`value` with its arrays and containers copied, so that whoever reuses a buffer cannot change it."""
     kind = type(value)
-    if kind is np.ndarray:
+    if kind in _IMMUTABLE:
+        return value
+    if isinstance(value, np.ndarray):
         return value.copy()
-    if kind is dict:
+    if isinstance(value, dict):
         return {key: owned(item) for key, item in value.items()}
-    if kind is tuple or kind is list:
-        return kind(owned(item) for item in value)
+    if isinstance(value, list):
+        return [owned(item) for item in value]
+    if isinstance(value, tuple):
+        items = [owned(item) for item in value]
+        return tuple(items) if kind is tuple else getattr(kind, "_make", tuple)(items)
     return value
 
 
+def owned_info(info: Any) -> dict[str, Any]:
+    """A step's `info`, owned.
+
+    Raises:
+        TypeError: If it is no mapping.
+    """
+    if not isinstance(info, Mapping):
+        raise TypeError(f"info is {info!r}, not a mapping")
+    return {key: owned(value) for key, value in info.items()}
+
+
 def as_reward(reward: Any) -> float:
-    """`reward` as a float; NaN for what is no number."""
+    """`reward` as a float; NaN for what is no number, such as a string that looks like one."""
+    if isinstance(reward, float):
+        return float(reward)
+    if isinstance(reward, (str, bytes, bytearray)):
+        return math.nan
     try:
         return float(reward)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 
@@ -93,14 +117,17 @@ class RegimeLabeller:
         return label, boundary, origin
 
     def _ask(self, step: int) -> None:
-        if self._regime_at is not None:
-            regime = self._regime_at(step)
-            self._label, self._origin = regime.regime_id, regime.origin
-        else:
-            self._label = str(self._provider.regime_id(step))
-        if self._next_boundary is not None:
-            upcoming = self._next_boundary(step)
-            self._valid_until = math.inf if upcoming is None else upcoming
+        try:
+            if self._regime_at is not None:
+                regime = self._regime_at(step)
+                self._label, self._origin = regime.regime_id, regime.origin
+            else:
+                self._label = str(self._provider.regime_id(step))
+            upcoming = step + 1 if self._next_boundary is None else self._next_boundary(step)
+        except Exception as error:
+            problem = f"failed to say the configuration of step {step}: {type(error).__name__}: {error}"
+            raise RunError(f"{type(self._provider).__name__} {problem}") from error
+        self._valid_until = math.inf if upcoming is None else upcoming
 
 
 class Recorder:

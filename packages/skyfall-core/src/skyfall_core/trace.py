@@ -22,7 +22,7 @@ import numpy as np
 
 from skyfall_core.errors import TraceError, TraceExistsError
 
-__all__ = ["TRACE_FILE", "TRACE_VERSION", "TraceMode", "TraceWriter", "repair_torn_line"]
+__all__ = ["TRACE_FILE", "TRACE_VERSION", "TraceMode", "TraceWriter", "plain", "repair_torn_line"]
 
 TRACE_VERSION = 1
 """Version of the format that `TraceWriter` writes, told in every row."""
@@ -66,7 +66,7 @@ class TraceWriter:
         mode: TraceMode | str = TraceMode.CREATE,
     ) -> None:
         self.path = Path(path)
-        self._encoder = msgspec.json.Encoder(enc_hook=_plain)
+        self._encoder = msgspec.json.Encoder(enc_hook=plain)
         version = {"trace_version": TRACE_VERSION}
         self._meta = version | dict(meta or {}) | version
         self._prefix = self._encode(self._meta)[:-1] + b","
@@ -220,8 +220,12 @@ def repair_torn_line(path: str | os.PathLike[str]) -> int:
     return size - end
 
 
-def _plain(value: Any) -> Any:
-    """JSON-like data for the NumPy values that spaces are full of."""
+def plain(value: Any) -> Any:
+    """JSON-like data for the NumPy values that spaces are full of.
+
+    Raises:
+        TypeError: For anything else that has no JSON form of its own.
+    """
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.longdouble):  # its item() is itself

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -34,7 +33,7 @@ def run(
     experiment = load_config(config, settings or ())
     result = run_and_tell(experiment, overwrite=overwrite, quiet=quiet)
     if as_json:
-        typer.echo(json.dumps(_plain(result)))
+        typer.echo(_as_json(result))
     elif result.trace_path is None:
         say("nothing was recorded: the document names no run.output_dir")
     else:
@@ -75,13 +74,25 @@ def _score(trace: Path, *, quiet: bool) -> None:
     score([trace.parent])
 
 
-def _plain(result: RunResult) -> dict[str, object]:
-    return {
+def _as_json(result: RunResult) -> str:
+    """The result as one line; NaN becomes null, and what an environment reports without JSON form a text."""
+    import msgspec  # noqa: PLC0415 - kept out of --help
+
+    from skyfall_core.trace import plain  # noqa: PLC0415
+
+    def plain_or_text(value: Any) -> Any:
+        try:
+            return plain(value)
+        except TypeError:
+            return str(value)
+
+    items = {
         "run_id": result.run_id,
         "steps": result.steps,
-        "regimes": list(result.regimes),
+        "regimes": result.regimes,
         "stationary": result.stationary,
-        "trace_path": None if result.trace_path is None else str(result.trace_path),
-        "provenance": dict(result.provenance),
+        "trace_path": result.trace_path,
+        "provenance": result.provenance,
         "last_window": result.window_metrics[-1] if result.window_metrics else {},
     }
+    return msgspec.json.encode(items, enc_hook=plain_or_text).decode()
