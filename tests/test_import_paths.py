@@ -21,6 +21,7 @@ CORE = {
     "skyfall_crl.train.advantage": "skyfall_core.advantage",
     "skyfall_crl.env.regime": "skyfall_core.regime",
     "skyfall_crl.regime": "skyfall_core.regime",
+    "skyfall_crl.metrics": "skyfall_metrics.api",
 }
 MORPHEUS = {"skyfall_crl.env.vector": "skyfall_morpheus.vector"}
 TORCH_DISTRIBUTION = {
