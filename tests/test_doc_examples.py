@@ -1,0 +1,102 @@
+"""What the pages and READMEs tell a reader to type: commands that parse, documents that validate."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from skyfall_core.cli.app import build_app
+from skyfall_core.config import parse_config
+from skyfall_core.documents import Document, read_document
+from skyfall_core.regime import RegimeSchedule
+from skyfall_core.sweep import parse_sweep
+
+ROOT = Path(__file__).parents[1]
+PAGES = [
+    path
+    for pattern in (
+        "*.md",
+        "packages/*/README.md",
+        "docs/**/*.md",
+        "benchmarks/README.md",
+        "examples/**/*.md",
+    )
+    for path in sorted(ROOT.glob(pattern))
+]
+FENCE = re.compile(r"^( *)```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^\1```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(*languages: str) -> Iterator[tuple[Path, str]]:
+    """Fenced blocks in one of the languages, and the page each stands on."""
+    for page in PAGES:
+        for fence in FENCE.finditer(page.read_text()):
+            if fence["language"] in languages:
+                yield page.relative_to(ROOT), fence["text"]
+
+
+def commands() -> list[str]:
+    """Every command of ours that a page shows, as it would be typed after `uv run …`."""
+    found = {}
+    for _, text in blocks("bash", "shell", "console"):
+        for line in text.replace("\\\n", " ").splitlines():
+            for part in line.removeprefix("$ ").partition("#")[0].split("&&"):
+                ours = re.search(
+                    r"(?:^|uv run .*)\b(skyfall(?:-metrics)?) (?P<rest>[a-z].*)$", part.strip()
+                )
+                if ours:
+                    found[ours["rest"].strip()] = None
+    return list(found)
+
+
+def documents() -> list[Any]:
+    """YAML blocks that are whole documents of ours, by page."""
+    return [
+        pytest.param(text, id=f"{page}-{number}")
+        for number, (page, text) in enumerate(blocks("yaml"))
+        if re.search(r"^(environment|families|regimes):", text, re.MULTILINE)
+    ]
+
+
+def check(document: Document) -> None:
+    """Validate a document as `skyfall validate` does."""
+    if "families" in document.content:
+        assert parse_sweep(document)
+    elif "regimes" in document.content:
+        assert RegimeSchedule.from_dict(document.content).regimes
+    else:
+        assert parse_config(document).rollout.total_steps
+
+
+@pytest.fixture(scope="module")
+def skyfall() -> Any:
+    return typer.main.get_command(build_app())
+
+
+@pytest.mark.parametrize("line", commands())
+def test_shown_command_parses(skyfall: Any, line: str) -> None:
+    command, words = skyfall, shlex.split(line)
+    while hasattr(command, "commands"):
+        assert words[0] in command.commands, f"no such command: {line}"
+        command = command.commands[words.pop(0)]
+    command.make_context("skyfall", words).close()
+
+
+def test_pages_show_commands_at_all() -> None:
+    assert "run examples/quickstart.yaml" in commands()
+
+
+@pytest.mark.parametrize("text", documents())
+def test_shown_document_validates(text: str) -> None:
+    check(Document(yaml.safe_load(text)))
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("examples/**/*.yaml")), ids=lambda path: str(path.relative_to(ROOT))
+)
+def test_example_validates(path: Path) -> None:
+    check(read_document(path))
