@@ -28,7 +28,10 @@ TORCH_DISTRIBUTION = {
     "skyfall_crl.train.tokens": "skyfall_torch.tokens",
     "skyfall_crl.train.her": "skyfall_torch.her",
 }
-TORCH: dict[str, str] = {}
+TORCH = {
+    "skyfall_crl.train.policy": "skyfall_torch.policy",
+    "skyfall_crl.train.ppo": "skyfall_torch.ppo",
+}
 TORCH_FREE = CORE | MORPHEUS | TORCH_DISTRIBUTION
 
 HIDE = """
