@@ -45,9 +45,7 @@ def commands() -> list[str]:
     for _, text in blocks("bash", "shell", "console"):
         for line in text.replace("\\\n", " ").splitlines():
             for part in line.removeprefix("$ ").partition("#")[0].split("&&"):
-                ours = re.search(
-                    r"(?:^|uv run .*)\b(skyfall(?:-metrics)?) (?P<rest>[a-z].*)$", part.strip()
-                )
+                ours = re.search(r"(?:^|uv run .*)\b(skyfall(?:-metrics)?) (?P<rest>[a-z].*)$", part.strip())
                 if ours:
                     found[ours["rest"].strip()] = None
     return list(found)
