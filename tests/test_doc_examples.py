@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from typer.testing import CliRunner
 
 from skyfall_core.cli.app import build_app
 from skyfall_core.config import parse_config
@@ -98,3 +99,18 @@ def test_shown_document_validates(text: str) -> None:
 )
 def test_example_validates(path: Path) -> None:
     check(read_document(path))
+
+
+def labels(scorecard: str) -> list[str]:
+    """The first column of the table of metrics."""
+    table = re.search(r"^ Metric .*?\n ─+ *\n(?P<rows>(?: +\S[^\n]*\n)+)", scorecard, re.MULTILINE)
+    assert table, scorecard
+    return [re.split(r"  +", row.strip())[0] for row in table["rows"].splitlines() if row.strip()]
+
+
+def test_shown_scorecard_has_the_rows_that_a_run_prints(tmp_path: Path) -> None:
+    shown = next(text for _, text in blocks("text") if " Metric " in text)
+    short = ["--set", f"run.output_dir={tmp_path}", "--set", "rollout.total_steps=2000", "--quiet"]
+    run = CliRunner().invoke(build_app(), ["run", str(ROOT / "examples/quickstart.yaml"), *short])
+    assert run.exit_code == 0, run.output
+    assert labels(shown) == labels(run.output)
