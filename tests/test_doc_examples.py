@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -114,3 +116,14 @@ def test_shown_scorecard_has_the_rows_that_a_run_prints(tmp_path: Path) -> None:
     run = CliRunner().invoke(build_app(), ["run", str(ROOT / "examples/quickstart.yaml"), *short])
     assert run.exit_code == 0, run.output
     assert labels(shown) == labels(run.output)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(text, id=str(page)) for page, text in blocks("python") if page.name == "README.md"],
+)
+def test_readme_program_runs(text: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
