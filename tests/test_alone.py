@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,6 +80,66 @@ def test_core_alone_runs_a_document_and_says_how_to_score_it(tmp_path: Path) -> 
     done = alone("skyfall-core", "skyfall", "run", document)
     assert len(rows(tmp_path / "runs/alone")) == 250
     assert "pip install skyfall-metrics" in done.stderr
+
+
+def test_metrics_alone_scores_a_recorded_run(tmp_path: Path) -> None:
+    rewards = {"A": [0, 1, 1, 1], "B": [0, 0, 0.5, 1], "A again": [0.5, 1, 1, 1]}
+    with (tmp_path / "traces.jsonl").open("w") as trace:
+        for step, (label, reward) in enumerate(
+            (label, reward) for label, earned in rewards.items() for reward in earned
+        ):
+            row = {"trace_version": 1, "run_id": "worked", "step": step, "reward": reward}
+            row |= {"terminated": False, "truncated": False, "regime_id": label}
+            row |= {"boundary": step in {4, 8}} | ({"origin": "A"} if label == "A again" else {})
+            trace.write(json.dumps(row) + "\n")
+    parameters = ("--window", "1", "--hold", "1", "--settled-fraction", "0.5")
+    done = alone("skyfall-metrics", "skyfall-metrics", "score", tmp_path, *parameters)
+    values = dict(
+        re.findall(
+            r"^ +(Reward per configuration|Adaptation speed|Forgetting|Recovery time) +(\S+)",
+            done.stdout,
+            re.M,
+        )
+    )
+    assert values == {
+        "Reward per configuration": "0.5938",
+        "Adaptation speed": "0.5",
+        "Forgetting": "0.5",
+        "Recovery time": "2",
+    }
+
+
+def test_without_torch_a_torch_document_validates_and_running_it_says_what_to_install(tmp_path: Path) -> None:
+    document = tmp_path / "ppo.yaml"
+    document.write_text(SHORT_RUN.replace("actor-critic", "ppo"))
+    resolved = alone("skyfall-crl", "skyfall", "validate", document).stdout
+    assert "name: ppo" in resolved
+    refused = alone("skyfall-crl", "skyfall", "run", document, status=2)
+    assert "pip install 'skyfall-crl[torch]'" in refused.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_wheels_install_with_pip_and_run_the_quickstart(tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    call(uv(), "build", "--all-packages", "--out-dir", wheels)
+    distributions = {"core", "crl", "metrics", "morpheus", "torch"}
+    assert {path.name for path in wheels.glob("*.whl")} == {
+        f"skyfall_{name}-0.1.0-py3-none-any.whl" for name in distributions
+    }
+    assert {path.name for path in wheels.glob("*.tar.gz")} == {
+        f"skyfall_{name}-0.1.0.tar.gz" for name in distributions
+    }
+
+    call(sys.executable, "-m", "venv", tmp_path / "environment")
+    programs = tmp_path / "environment/bin"
+    call(programs / "python", "-m", "pip", "install", "--quiet", "--find-links", wheels, "skyfall-crl")
+    document = tmp_path / "quickstart.yaml"
+    shutil.copy(ROOT / "examples/quickstart.yaml", document)
+    short = ("--set", "rollout.total_steps=500", "--set", f"run.output_dir={tmp_path}")
+    done = call(programs / "skyfall", "run", document, *short, cwd=tmp_path)
+    assert "Reward per configuration" in done.stdout
+    assert len(rows(tmp_path / "quickstart")) == 500
+    call(programs / "python", "-c", "import skyfall_crl.train, skyfall_crl.metrics", cwd=tmp_path)
 
 
 def test_plugin_of_a_third_party_runs_from_yaml(tmp_path: Path) -> None:

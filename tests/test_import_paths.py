@@ -21,13 +21,17 @@ CORE = {
     "skyfall_crl.train.advantage": "skyfall_core.advantage",
     "skyfall_crl.env.regime": "skyfall_core.regime",
     "skyfall_crl.regime": "skyfall_core.regime",
+    "skyfall_crl.metrics": "skyfall_metrics.api",
 }
 MORPHEUS = {"skyfall_crl.env.vector": "skyfall_morpheus.vector"}
 TORCH_DISTRIBUTION = {
     "skyfall_crl.train.tokens": "skyfall_torch.tokens",
     "skyfall_crl.train.her": "skyfall_torch.her",
 }
-TORCH: dict[str, str] = {}
+TORCH = {
+    "skyfall_crl.train.policy": "skyfall_torch.policy",
+    "skyfall_crl.train.ppo": "skyfall_torch.ppo",
+}
 TORCH_FREE = CORE | MORPHEUS | TORCH_DISTRIBUTION
 
 HIDE = """

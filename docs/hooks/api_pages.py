@@ -47,7 +47,7 @@ class Module:
     def render(self) -> str:
         """Its page in Markdown."""
         prose = f"::: {self.owner}\n    options: {{members: [], {QUIET}}}\n\n" if self.owner else ""
-        return f"# `{self.name}`\n\n{prose}::: {self.name}\n    options: {{{QUIET}}}\n"
+        return f"# `{self.name}` {{ #{self.name} }}\n\n{prose}::: {self.name}\n    options: {{{QUIET}}}\n"
 
 
 def public_modules() -> list[Module]:
