@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skyfall_metrics.errors import BoundsError
+from skyfall_metrics.errors import BoundsError, TraceError
 from skyfall_metrics.smoothing import part_means
 from skyfall_metrics.stream import Stream
 from skyfall_metrics.trace import Trace
@@ -52,21 +52,24 @@ def recorded_bounds(trace: Trace) -> dict[str, Bound]:
     """The bounds in a run's metadata, `reward_upper_bounds`; empty without any.
 
     Raises:
-        BoundsError: They are no mapping from configuration to number.
+        TraceError: They are no mapping from configuration to number.
     """
     recorded = trace.metadata.get("reward_upper_bounds")
     if recorded is None:
         return {}
-    where = f"{trace.path}: " if trace.path else ""
     if not isinstance(recorded, Mapping):
-        raise BoundsError(
-            f"{where}reward_upper_bounds is {recorded!r}, expected configuration names with numbers"
+        raise TraceError(
+            f"reward_upper_bounds is {recorded!r}, expected a mapping from configuration to number",
+            path=trace.path,
         )
-    return {
-        str(name): Bound(_checked(f"{where}reward_upper_bounds {name}", value), BoundSource.TRACE)
-        for name, value in recorded.items()
-        if value is not None
-    }
+    try:
+        return {
+            str(name): Bound(_checked(str(name), value), BoundSource.TRACE)
+            for name, value in recorded.items()
+            if value is not None
+        }
+    except BoundsError as error:
+        raise TraceError(f"reward_upper_bounds: {error}", path=trace.path) from None
 
 
 def row_bounds(stream: Stream, upper_bound: np.ndarray[Any, np.dtype[np.float64]] | None) -> dict[str, Bound]:

@@ -7,7 +7,7 @@ rows before it are then filled with what absence means.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -26,6 +26,9 @@ _FILL: dict[str, tuple[type[np.generic], Any]] = {
     "effective_rank": (np.float64, np.nan),
     "upper_bound": (np.float64, np.nan),
 }
+
+
+_step, _reward, _regime = attrgetter("step"), attrgetter("reward"), attrgetter("regime")
 
 
 class ColumnBuilder:
@@ -58,12 +61,13 @@ class ColumnBuilder:
             return
         self._anchor_rows.append(self.rows)
         self._anchor_lines.append(first_line)
+        count = len(rows)
         if self._with_steps:
-            self._add("step", np.array([row.step for row in rows], dtype=np.int64))
-        self._add("reward", np.array([row.reward for row in rows], dtype=np.float64))
+            self._add("step", np.fromiter(map(_step, rows), np.int64, count))
+        self._add("reward", _floats(map(_reward, rows), rows, "reward"))
         if self._with_regime:
-            labels = self.labels
-            self._add("regime", np.array([labels[row.regime] for row in rows], dtype=np.int32))
+            codes = map(self.labels.__getitem__, map(_regime, rows))
+            self._add("regime", np.fromiter(codes, np.int32, count))
         for name in columns:
             if name not in self._chunks:
                 self._chunks[name] = [self._absent(name)]
@@ -98,11 +102,21 @@ class ColumnBuilder:
         return np.full(self.rows, fill, dtype=dtype)
 
     def _values(self, name: str, rows: Sequence[Any]) -> NDArray[Any]:
-        values = list(map(attrgetter(name), rows))
+        dtype = _FILL[name][0]
+        values: Iterator[Any] = map(attrgetter(name), rows)
+        if dtype is np.float64:
+            return _floats(values, rows, name)
         if name == "origin":
             labels = self.labels
-            values = [NO_ORIGIN if value is None else labels[value] for value in values]
+            values = (NO_ORIGIN if value is None else labels[value] for value in values)
         elif name == "world":
-            worlds = self.worlds
-            values = [worlds[value] for value in values]
-        return np.array(values, dtype=_FILL[name][0])
+            values = map(self.worlds.__getitem__, values)
+        return np.fromiter(values, dtype, len(rows))
+
+
+def _floats(values: Iterator[Any], rows: Sequence[Any], name: str) -> NDArray[np.float64]:
+    """Numbers, NaN for None; the fast way works where there is no None."""
+    try:
+        return np.fromiter(values, np.float64, len(rows))
+    except TypeError:
+        return np.array([getattr(row, name) for row in rows], dtype=np.float64)

@@ -25,10 +25,10 @@ from skyfall_metrics.rows import (
     COLUMNS,
     TRACE_VERSION,
     Keys,
-    RowType,
     describe_failure,
+    open_type,
     parse_leniently,
-    row_type,
+    strict_type,
 )
 from skyfall_metrics.streams import MAX_LINE_BYTES, Block, read_blocks
 from skyfall_metrics.trace import (
@@ -102,8 +102,9 @@ class _Reader:
         self._damaged: list[int] = []
         self._odd_numbers = 0
         self._torn: int | None = None
-        self._strict: RowType
-        self._open: RowType
+        self._present: set[str] = set()
+        self._strict: msgspec.json.Decoder[Any]
+        self._open: msgspec.json.Decoder[Any]
         self._columns: ColumnBuilder
 
     def take(self, block: Block) -> None:
@@ -117,25 +118,28 @@ class _Reader:
         elif self._header is None or not self._take_whole(block, self._strict):
             self._take_lines(block)
 
-    def _take_whole(self, block: Block, kind: RowType) -> bool:
+    def _take_whole(self, block: Block, decoder: msgspec.json.Decoder[Any]) -> bool:
         """Decode a block in one go; False when only a look at its lines can tell what is wrong."""
+        is_open = decoder is self._open
         try:
-            rows = kind.decoder.decode_lines(block.data)
+            rows = decoder.decode_lines(block.data)
         except _UNREADABLE:
-            return kind is not self._open and self._take_whole(block, self._open)
+            return not is_open and self._take_whole(block, self._open)
         if len(rows) != block.lines:  # blank lines, or two rows glued into one
             return False
-        if kind is self._open and not all(map(self._belongs, rows)):
-            return False
-        self._append(rows, block.first_line, kind)
-        self._last_line = block.data[block.data.rfind(b"\n", 0, -1) + 1 :]
+        if is_open:
+            if not all(map(self._belongs, rows)):
+                return False
+            self._learn(rows)
+        self._columns.append(rows, self._present, block.first_line)
+        self._last_line = block.last_line()
         return True
 
     def _take_lines(self, block: Block) -> None:
         """Decode a block line by line, passing over what is blank or may be left out."""
         offset, number = block.offset, block.first_line
         batch: list[Any] = []
-        for line in block.data.split(b"\n"):
+        for line in bytes(block.data).split(b"\n"):
             row = (
                 self._row(line, number, offset, last=offset + len(line) == self._bytes)
                 if line.strip()
@@ -144,17 +148,17 @@ class _Reader:
             if row is not None:
                 batch.append(row)
             elif batch:
-                self._append(batch, number - len(batch), self._open)
+                self._append(batch, number - len(batch))
                 batch = []
             offset, number = offset + len(line) + 1, number + 1
-        self._append(batch, number - len(batch), self._open)
+        self._append(batch, number - len(batch))
 
     def _row(self, line: bytes, number: int, offset: int, *, last: bool) -> Any:
         """One row; None when the line is left out."""
         try:
             if self._header is None:
                 self._begin(line, number, offset)
-            row = self._open.decoder.decode(line)
+            row = self._open.decode(line)
         except _UNREADABLE as error:
             row = self._odd_row(line)
             if row is None:
@@ -170,22 +174,11 @@ class _Reader:
 
     def _begin(self, line: bytes, number: int, offset: int) -> None:
         """Take the keys of the first row as those of the trace."""
-        try:
-            header = msgspec.json.decode(line, type=dict[str, Any])
-        except _UNREADABLE:
-            lenient = parse_leniently(line)
-            if lenient is None:
-                raise
-            header = lenient
+        header = _whole_row(line)
         self._check_header(header, number, offset)
-        columns = frozenset(
-            name
-            for name, key in self._keys.columns().items()
-            if name in COLUMNS and header.get(key) is not None
-        )
         self._header = header
-        self._strict = row_type(self._keys, header, columns)
-        self._open = row_type(self._keys, header, None)
+        self._open = msgspec.json.Decoder(open_type(self._keys, header))
+        self._strict = msgspec.json.Decoder(strict_type(self._keys, header, self._present))
         self._columns = ColumnBuilder(
             with_steps=self._keys.step is not None, with_regime=header.get(self._keys.regime) is not None
         )
@@ -215,7 +208,7 @@ class _Reader:
         if values is None or self._header is None:
             return None
         try:
-            row = msgspec.convert(values, self._open.struct)
+            row = msgspec.convert(values, self._open.type)
         except msgspec.ValidationError:
             return None
         self._odd_numbers += 1
@@ -242,22 +235,22 @@ class _Reader:
             f"{keys.regime} is {row.regime!r} here and missing in the first row: every row needs one, or none"
         )
 
-    def _append(self, rows: list[Any], first_line: int, kind: RowType) -> None:
-        if not rows:
-            return
-        if kind is self._open:
-            self._widen(rows)
-        self._columns.append(rows, self._strict.columns, first_line)
+    def _append(self, rows: list[Any], first_line: int) -> None:
+        """Take in rows that were decoded one by one."""
+        if rows:
+            self._learn(rows)
+            self._columns.append(rows, self._present, first_line)
 
-    def _widen(self, rows: list[Any]) -> None:
-        """Let the strict type read the columns that turned up in these rows."""
+    def _learn(self, rows: list[Any]) -> None:
+        """Let the strict type accept what turned up in these rows."""
         late = {
             name
-            for name in COLUMNS.keys() - self._strict.columns
+            for name in COLUMNS.keys() - self._present
             if any(getattr(row, name) is not None for row in rows)
         }
         if late and self._header is not None:
-            self._strict = row_type(self._keys, self._header, self._strict.columns | late)
+            self._present |= late
+            self._strict = msgspec.json.Decoder(strict_type(self._keys, self._header, self._present))
 
     def _refuse(self, problem: str, line: int, offset: int) -> None:
         """Stop at a damaged line, or count it where that was asked for."""
@@ -318,8 +311,8 @@ class _Reader:
         """What the rows say about the run: keys that the first and last row share."""
         header, keys = self._header or {}, self._keys
         try:
-            last = msgspec.json.decode(self._last_line, type=dict[str, Any])
-        except _UNREADABLE:
+            last = _whole_row(self._last_line)
+        except _UNREADABLE:  # an odd byte in a field that is not read
             last = header
         of_rows = (set(keys.columns().values()) | _OF_EACH_STEP) - {keys.run_id, "trace_version"}
         shared = {
@@ -357,3 +350,15 @@ class _Reader:
                 )
             )
         return tuple(notes)
+
+
+def _whole_row(line: bytes) -> dict[str, Any]:
+    """Every key of a row, odd numbers as NaN."""
+    try:
+        row: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
+    except _UNREADABLE:
+        lenient = parse_leniently(line)
+        if lenient is None:
+            raise
+        return lenient
+    return row

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
@@ -19,7 +19,15 @@ import msgspec
 
 from skyfall_metrics.errors import ParameterError
 
-__all__ = ["COLUMNS", "TRACE_VERSION", "Keys", "RowType", "describe_failure", "parse_leniently", "row_type"]
+__all__ = [
+    "COLUMNS",
+    "TRACE_VERSION",
+    "Keys",
+    "describe_failure",
+    "open_type",
+    "parse_leniently",
+    "strict_type",
+]
 
 TRACE_VERSION = 1
 
@@ -37,6 +45,9 @@ COLUMNS: Mapping[str, Any] = {
     "resumed": _Flag,
 }
 """Columns a trace may have beside step, reward and regime, with the type of their values."""
+
+_FIXED = ("run_id", "trace_version")
+"""Keys whose value is the same on every row of a trace."""
 
 _EXPECTED = {
     "step": "a whole number from 0",
@@ -105,41 +116,40 @@ class Keys:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class RowType:
-    """A decoder for lines of one trace, and the columns that its rows have values for."""
+def open_type(keys: Keys, header: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """The row type of a trace that reads every column and leaves run and version to be looked at.
 
-    struct: type[msgspec.Struct]
-    decoder: msgspec.json.Decoder[Any]
-    columns: frozenset[str]
+    Args:
+        keys: What the trace calls its columns.
+        header: The first row, whole. A trace whose first row has a label has one on every row.
+    """
+    label: tuple[Any, ...] = (_Name, None) if header.get(keys.regime) is None else (str | int,)
+    return _struct(keys, COLUMNS, label, dict.fromkeys(_FIXED, Any))
 
 
-def row_type(keys: Keys, header: Mapping[str, Any], columns: frozenset[str] | None) -> RowType:
-    """The decoder for a trace whose first row is `header`.
+def strict_type(keys: Keys, header: Mapping[str, Any], columns: Collection[str]) -> type[msgspec.Struct]:
+    """The row type of a trace that accepts nothing beyond what is known of it.
 
     Args:
         keys: What the trace calls its columns.
         header: The first row, whole.
-        columns: The optional columns to read; any other must be absent or null. None reads all of them
-            and leaves run and version open, to look at a line that the strict type refused.
+        columns: The optional columns that have had values; any other must be absent or null.
     """
-    is_open = columns is None
+    label: tuple[Any, ...] = (None, None) if header.get(keys.regime) is None else (str | int,)
     names = keys.columns()
-    columns = frozenset(COLUMNS) if columns is None else columns
-    spec: list[tuple[Any, ...]] = [("step", _Step)] if "step" in names else []
-    spec.append(("reward", _Number))
-    labelled = header.get(keys.regime) is not None
-    if labelled:
-        spec.append(("regime", str | int))
-    elif is_open:
-        spec.append(("regime", _Name, None))
-    else:
-        spec.append(("regime", None, None))
-    spec += [(name, COLUMNS[name] if name in columns else None, None) for name in COLUMNS]
-    for name in ("run_id", "trace_version"):
-        spec.append((name, Any if is_open else _only(header.get(names[name])), None))
-    struct = msgspec.defstruct("Row", spec, rename=names, gc=False)
-    return RowType(struct, msgspec.json.Decoder(struct), columns)
+    kinds = {name: kind if name in columns else None for name, kind in COLUMNS.items()}
+    return _struct(keys, kinds, label, {name: _only(header.get(names[name])) for name in _FIXED})
+
+
+def _struct(
+    keys: Keys, columns: Mapping[str, Any], label: tuple[Any, ...], fixed: Mapping[str, Any]
+) -> type[msgspec.Struct]:
+    names = keys.columns()
+    spec: list[Any] = [("step", _Step)] if "step" in names else []
+    spec += [("reward", _Number), ("regime", *label)]
+    spec += [(name, kind, None) for name, kind in columns.items()]
+    spec += [(name, kind, None) for name, kind in fixed.items()]
+    return msgspec.defstruct("Row", spec, rename=names, gc=False)
 
 
 def _only(value: Any) -> Any:

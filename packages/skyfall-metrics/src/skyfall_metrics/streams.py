@@ -1,8 +1,8 @@
 """Bytes of a trace, plain or compressed, in blocks of whole lines.
 
 Nothing here knows JSON. A block ends with a newline unless it is the file's last; memory stays at about
-one block however long the file is, because a line longer than `MAX_LINE_BYTES` is refused or, on request,
-passed over without being held.
+one block however long the file is, because a line longer than `MAX_LINE_BYTES` is refused or, on
+request, passed over without being held.
 """
 
 from __future__ import annotations
@@ -15,15 +15,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, Protocol
+
+import numpy as np
 
 from skyfall_metrics.errors import MissingExtraError, TraceError
 
 __all__ = ["BLOCK_BYTES", "MAX_LINE_BYTES", "Block", "read_blocks"]
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18
 MAX_LINE_BYTES = 16 << 20
 """Longest line that is read. A row is a few hundred bytes; a line of megabytes is not a trace."""
+
+_NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +35,29 @@ class Block:
     """Consecutive whole lines of a file.
 
     Attributes:
-        data: The bytes; every line ends with a newline, the file's last one perhaps not.
+        data: The bytes; every line ends with a newline, the file's last one perhaps not. They are valid until
+            the next block is asked for: the buffer behind them is used again.
         offset: Where `data` starts in the (decompressed) file.
         first_line: Number of its first line, counted from 1.
         lines: How many lines it holds.
-        too_long: Whether this stands for one line longer than the limit; `data` then holds its head only.
+        too_long: Whether this stands for one line longer than the limit; `data` is then empty.
     """
 
-    data: bytes
+    data: memoryview
     offset: int
     first_line: int
     lines: int
     too_long: bool = False
+
+    def last_line(self) -> bytes:
+        """The last line, without its newline."""
+        size = 1024
+        while True:
+            tail = bytes(self.data[-size:]).removesuffix(b"\n")
+            cut = tail.rfind(b"\n") + 1
+            if cut or size >= len(self.data):
+                return tail[cut:]
+            size *= 8
 
 
 def read_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block]:
@@ -60,44 +75,77 @@ def read_blocks(path: Path, *, block_bytes: int = BLOCK_BYTES) -> Iterator[Block
         MissingExtraError: A `.zst` file, and nothing here can read it.
     """
     with _opened(path) as file:
-        yield from _blocks(file, block_bytes)
+        yield from _Blocks(file, block_bytes)
 
 
-def _blocks(file: BinaryIO, block_bytes: int) -> Iterator[Block]:
-    offset, line, rest = 0, 1, b""
-    while chunk := file.read(block_bytes):
-        cut = chunk.rfind(b"\n") + 1
-        if not cut:
-            rest += chunk
-            if len(rest) <= MAX_LINE_BYTES:
-                continue
-            yield Block(rest[:80], offset, line, 1, too_long=True)
-            skipped, rest = _pass_over_line(file, block_bytes, len(rest))
-            offset, line = offset + skipped, line + 1
-            chunk, cut = rest, rest.rfind(b"\n") + 1
-            rest = b""
-        data = rest + chunk[:cut]
-        rest = chunk[cut:]
-        if data:
-            lines = data.count(b"\n")
-            yield Block(data, offset, line, lines)
-            offset, line = offset + len(data), line + lines
-    if rest:
-        yield Block(rest, offset, line, 1)
+class _File(Protocol):
+    """What can be read into a buffer: plain files and decompressors."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill `buffer` from its start; how much came, 0 at the end."""
 
 
-def _pass_over_line(file: BinaryIO, block_bytes: int, length: int) -> tuple[int, bytes]:
-    """Length of the line being read, newline included, and what was read behind it."""
-    while chunk := file.read(block_bytes):
-        cut = chunk.find(b"\n") + 1
-        if cut:
-            return length + cut, chunk[cut:]
-        length += len(chunk)
-    return length, b""
+class _Blocks:
+    """Cuts what is read into whole lines, in one buffer: only the started line at its end is ever copied."""
+
+    def __init__(self, file: _File, block_bytes: int) -> None:
+        self._file = file
+        self._block_bytes = block_bytes
+        self._buffer = bytearray(2 * block_bytes)
+        self._filled = 0
+        self._offset = 0
+        self._line = 1
+
+    def __iter__(self) -> Iterator[Block]:
+        while count := self._fill():
+            cut = self._buffer.rfind(b"\n", self._filled - count, self._filled) + 1
+            if cut:
+                block = self._block(cut)
+                yield block
+                self._go_on_behind(cut, block.lines)
+            elif self._filled > MAX_LINE_BYTES:
+                yield Block(memoryview(b""), self._offset, self._line, 1, too_long=True)
+                self._pass_over_line()
+        if self._filled:
+            yield self._block(self._filled)
+
+    def _fill(self) -> int:
+        """Read behind what is there; how much came."""
+        if len(self._buffer) - self._filled < self._block_bytes:
+            self._buffer = self._buffer[: self._filled] + bytearray(self._filled + self._block_bytes)
+        with memoryview(self._buffer) as room:
+            count = self._file.readinto(room[self._filled : self._filled + self._block_bytes]) or 0
+        self._filled += count
+        return count
+
+    def _block(self, size: int) -> Block:
+        data = memoryview(self._buffer)[:size]
+        newlines = int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE))
+        return Block(data, self._offset, self._line, newlines + (data[-1] != _NEWLINE))
+
+    def _go_on_behind(self, cut: int, lines: int) -> None:
+        """Move what follows the first `cut` bytes to the front."""
+        rest = self._buffer[cut : self._filled]
+        self._buffer[: len(rest)] = rest
+        self._filled = len(rest)
+        self._offset += cut
+        self._line += lines
+
+    def _pass_over_line(self) -> None:
+        """Drop what is there and everything up to the next newline."""
+        while True:
+            self._offset += self._filled
+            self._filled = 0
+            if not self._fill():
+                return
+            cut = self._buffer.find(b"\n", 0, self._filled) + 1
+            if cut:
+                self._go_on_behind(cut, 1)
+                return
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _opened(path: Path) -> Iterator[_File]:
     """The file's decompressed bytes; whatever goes wrong while reading names the file."""
     try:
         with _open(path) as file:
@@ -114,18 +162,18 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         raise TraceError(f"cannot read: {error.strerror or error}", path=path) from None
 
 
-def _open(path: Path) -> BinaryIO:
+def _open(path: Path) -> Any:
     if path.suffix == ".gz":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return gzip.open(path, "rb")
     if path.suffix == ".zst":
-        return cast(BinaryIO, _zstd(path).ZstdFile(path, "rb"))
+        return _zstd(path).ZstdFile(path, "rb")
     return path.open("rb", buffering=0)
 
 
 def _damage_errors(path: Path) -> tuple[type[Exception], ...]:
     """What a decompressor raises for bytes that are not what the file's name says."""
     if path.suffix == ".zst":
-        return (cast(type[Exception], _zstd(path).ZstdError),)
+        return (_zstd(path).ZstdError,)
     return (zlib.error, gzip.BadGzipFile)
 
 
