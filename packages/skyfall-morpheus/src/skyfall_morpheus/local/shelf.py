@@ -71,7 +71,11 @@ class Shelf(Generic[Thing]):
 
     def count(self, *statuses: str) -> int:
         """How many things have one of `statuses`, the forgotten ones included."""
-        return sum(len(self.by_status.get(status, ())) + self.forgotten[status] for status in statuses)
+        held, forgotten = self.by_status, self.forgotten
+        total = 0
+        for status in statuses:
+            total += len(held.get(status, ())) + forgotten.get(status, 0)
+        return total
 
     def counts(self) -> dict[str, int]:
         """Things by status, the forgotten ones included; statuses nothing has are left out."""

@@ -418,7 +418,8 @@ class Simulation:
 
     def _on_interest(self, _: int) -> None:
         if self.ledger.cash < 0:
-            amount = round(-self.ledger.cash * self.rules.interest_hourly, 2)
+            overdraft = min(-self.ledger.cash, self.rules.credit_limit)
+            amount = round(overdraft * self.rules.interest_hourly, 2)
             self.owe(amount, "interest", f"hour-{int(self.now // 60)}", None)
         self.schedule(60.0, "interest", 0)
 
