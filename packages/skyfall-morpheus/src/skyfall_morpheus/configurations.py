@@ -20,11 +20,12 @@ CANONICAL: dict[str, dict[str, Any]] = {
     "edi_spike": {
         "chaos_probability": 0.6,
         "chaos_scenarios": {"format_change": 1.0, "duplicate_data": 2.0},
-        "edi_interval_minutes": 24.0,
+        "edi_interval_minutes": 14.0,
     },
     "infra_degradation": {
         "chaos_probability": 0.6,
         "chaos_scenarios": {"dependency_failure": 1.0, "rate_limit": 1.0, "timing_issue": 1.0},
+        "edi_interval_minutes": 26.0,
     },
     "financial_pressure": {
         "chaos_probability": 0.1,

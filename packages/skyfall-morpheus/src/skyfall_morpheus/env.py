@@ -30,13 +30,20 @@ from skyfall_morpheus.rewards import operational
 from skyfall_morpheus.spaces import ActionSpace, StateSpace
 from skyfall_morpheus.tools import TOOL_NAMES, ToolError, call_of
 
-__all__ = ["MorpheusEnv", "MorpheusSettings", "OnReset"]
+__all__ = ["MorpheusEnv", "MorpheusSettings", "Observe", "OnReset"]
 
 STATE_LIMIT = 16_000
 """Bytes of JSON the observation's state has at most, raw logs not counted."""
 
 RESULT_LIMIT = 400
 """Characters of an action's answer that the next observation shows."""
+
+
+class Observe(str, Enum):
+    """What a policy is shown: `FULL` the state and its text, `TEXT` the text alone."""
+
+    FULL = "full"
+    TEXT = "text"
 
 
 class OnReset(str, Enum):
@@ -62,6 +69,7 @@ class MorpheusSettings:
         keep_world: Whether a world that was made is left running at the end.
         on_reset: What a reset does to the world; by default `keep` where attached, else `restart`.
         episode_steps: Steps after which an episode is truncated; None for never.
+        observe: `full` for the state and its text, `text` for the text alone.
         raw_logs: How many of the latest log records come with each observation's `state`.
         axes: Further axes for `bind_regime`, see `skyfall_morpheus.axes`.
         client: Fields of `ClientOptions`.
@@ -74,6 +82,7 @@ class MorpheusSettings:
     keep_world: bool = False
     on_reset: OnReset | str | None = None
     episode_steps: int | None = 256
+    observe: Observe | str = Observe.FULL
     raw_logs: int = 0
     axes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     client: Mapping[str, Any] = field(default_factory=dict)
@@ -90,7 +99,7 @@ class _Episode:
     kinds: set[str] = field(default_factory=set)
 
 
-class MorpheusEnv(gymnasium.Env[dict[str, Any], Any]):
+class MorpheusEnv(gymnasium.Env[Any, Any]):
     """One world.
 
     Args:
@@ -116,9 +125,10 @@ class MorpheusEnv(gymnasium.Env[dict[str, Any], Any]):
         self.render_mode = "ansi"
         self.action_space = ActionSpace(TOOL_NAMES)
         state_limit = STATE_LIMIT + 2_000 * self.settings.raw_logs
-        self.observation_space = spaces.Dict(
-            {"state": StateSpace(state_limit), "text": _PrintableText(TEXT_LIMIT)}
-        )
+        text = _PrintableText(TEXT_LIMIT)
+        self._text_only = Observe(self.settings.observe) is Observe.TEXT
+        full = spaces.Dict({"state": StateSpace(state_limit), "text": text})
+        self.observation_space = text if self._text_only else full
         self._axes = AxisApplier(self.settings.axes)
         self._local = base_url.startswith("local:")
         self.client = client or _client(base_url, self.settings)
@@ -167,7 +177,7 @@ class MorpheusEnv(gymnasium.Env[dict[str, Any], Any]):
         *,
         seed: int | None = None,
         options: dict[str, Any] | None = None,  # noqa: ARG002  # Gymnasium's signature
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, in a world that is made, restarted, recreated or kept.
 
         Args:
@@ -191,7 +201,7 @@ class MorpheusEnv(gymnasium.Env[dict[str, Any], Any]):
         last = {"tool": "reset", "status": 200, "error": "", "result": ""}
         return self._observe(last), self._regime_info(boundary=False)
 
-    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Carry an action out, or let time pass where it cannot be.
 
         Args:
@@ -255,6 +265,11 @@ class MorpheusEnv(gymnasium.Env[dict[str, Any], Any]):
             raise
         finally:
             self.client.close()
+
+    @property
+    def latest(self) -> Mapping[str, Any]:
+        """The latest observation in full, `state` and `text`, whatever `observe` says."""
+        return self._observation
 
     @property
     def _world(self) -> str:
@@ -408,7 +423,7 @@ class MorpheusEnv(gymnasium.Env[dict[str, Any], Any]):
             "episode_shipped": float(self._episode.shipped),
         }
 
-    def _observe(self, last: Mapping[str, Any]) -> dict[str, Any]:
+    def _observe(self, last: Mapping[str, Any]) -> Any:
         state = compact(self._overview, last, self._verified)
         if self.settings.raw_logs:
             page = self.client.page(f"/{self._world}/logs", limit=self.settings.raw_logs)
@@ -416,7 +431,7 @@ class MorpheusEnv(gymnasium.Env[dict[str, Any], Any]):
                 {"level": str(item.get("level")), "msg": str(item.get("msg"))[:500]} for item in page.items
             ]
         self._observation = {"state": state, "text": render(state)}
-        return self._observation
+        return self._observation["text"] if self._text_only else self._observation
 
 
 class _PrintableText(spaces.Text):
@@ -440,6 +455,8 @@ def _settings(given: Mapping[str, Any]) -> MorpheusSettings:
         raise WorldConfigError(
             f"on_reset: {settings.on_reset!r}: {suggestion(str(settings.on_reset), OnReset)}"
         )
+    if settings.observe not in list(Observe):
+        raise WorldConfigError(f"observe: {settings.observe!r}: {suggestion(str(settings.observe), Observe)}")
     if settings.episode_steps is not None and settings.episode_steps < 1:
         raise WorldConfigError(
             f"episode_steps: {settings.episode_steps!r} must be positive, or null for never"
