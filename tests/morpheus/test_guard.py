@@ -203,8 +203,18 @@ SEGMENTS = st.one_of(
             "T1",
             "status",
             "LEDGER",
+            *(
+                "http:",
+                "verification",
+                "verify-ticket",
+                ":id",
+                "logs",
+                "wms",
+                "outbound-orders",
+                "O1",
+                "docs",
+            ),
         ]
-        + ["http:", "verification", "verify-ticket", ":id", "logs", "wms", "outbound-orders", "O1", "docs"]
     ),
     st.text(max_size=6),
 )

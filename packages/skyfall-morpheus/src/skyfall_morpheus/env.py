@@ -72,7 +72,7 @@ class MorpheusSettings:
         observe: `full` for the state and its text, `text` for the text alone.
         raw_logs: How many of the latest log records come with each observation's `state`.
         axes: Further axes for `bind_regime`, see `skyfall_morpheus.axes`.
-        client: Fields of `ClientOptions`.
+        connection: Fields of `ClientOptions`.
         rules: Fields of a local world's `Rules`.
     """
 
@@ -85,7 +85,7 @@ class MorpheusSettings:
     observe: Observe | str = Observe.FULL
     raw_logs: int = 0
     axes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    client: Mapping[str, Any] = field(default_factory=dict)
+    connection: Mapping[str, Any] = field(default_factory=dict)
     rules: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -215,12 +215,13 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
             MorpheusError: The world cannot be read any more.
         """
         self._require_open()
+        world = self._world
         boundary = self._apply_regime()
         if boundary:  # what the configuration itself did to the books is not the action's doing
-            self._overview = gather(self.client, self._world)
+            self._overview = gather(self.client, world)
         before = _counts(self._overview)
         kind, last, invalid = self._perform(action)
-        self._overview = gather(self.client, self._world)
+        self._overview = gather(self.client, world)
         inputs = self._inputs(before, _counts(self._overview), kind, last, invalid=invalid)
         self._step += 1
         self._episode.steps += 1
@@ -452,11 +453,9 @@ def _settings(given: Mapping[str, Any]) -> MorpheusSettings:
             raise WorldConfigError(f"{name!r} is no setting; {suggestion(name, [*known, 'base_url'])}")
     settings = MorpheusSettings(**given)
     if settings.on_reset is not None and settings.on_reset not in list(OnReset):
-        raise WorldConfigError(
-            f"on_reset: {settings.on_reset!r}: {suggestion(str(settings.on_reset), OnReset)}"
-        )
+        raise WorldConfigError(f"on_reset: {settings.on_reset!r}: {_names(settings.on_reset, OnReset)}")
     if settings.observe not in list(Observe):
-        raise WorldConfigError(f"observe: {settings.observe!r}: {suggestion(str(settings.observe), Observe)}")
+        raise WorldConfigError(f"observe: {settings.observe!r}: {_names(settings.observe, Observe)}")
     if settings.episode_steps is not None and settings.episode_steps < 1:
         raise WorldConfigError(
             f"episode_steps: {settings.episode_steps!r} must be positive, or null for never"
@@ -466,8 +465,12 @@ def _settings(given: Mapping[str, Any]) -> MorpheusSettings:
     return settings
 
 
+def _names(given: Any, kind: type[Enum]) -> str:
+    return suggestion(str(given), [str(one.value) for one in kind])
+
+
 def _client(base_url: str, settings: MorpheusSettings) -> MorpheusClient:
-    options = _fields_of(ClientOptions, settings.client, "client")
+    options = _fields_of(ClientOptions, settings.connection, "connection")
     rules = _fields_of(Rules, settings.rules, "rules")
     return MorpheusClient(base_url, options, rules=rules, sleep=time.sleep)
 

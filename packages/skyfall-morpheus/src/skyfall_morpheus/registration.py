@@ -1,14 +1,14 @@
-"""Registers `skyfall/Morpheus-v0` when Gymnasium looks for plugins; imports nothing of the package."""
+"""Importing this module registers `skyfall/Morpheus-v0` with Gymnasium.
+
+`gymnasium.make("skyfall_morpheus.registration:skyfall/Morpheus-v0")` imports it by itself.
+"""
 
 from __future__ import annotations
 
-__all__ = ["register"]
+import gymnasium
 
+__all__ = ["ENVIRONMENT_ID"]
 
-def register() -> None:
-    """Called by Gymnasium through the entry-point group `gymnasium.envs`."""
-    from gymnasium.envs import registration  # noqa: PLC0415  # Gymnasium is being imported
+ENVIRONMENT_ID = "skyfall/Morpheus-v0"
 
-    registration.register(
-        "skyfall/Morpheus-v0", entry_point="skyfall_morpheus.env:MorpheusEnv", order_enforce=True
-    )
+gymnasium.register(ENVIRONMENT_ID, entry_point="skyfall_morpheus.env:MorpheusEnv")

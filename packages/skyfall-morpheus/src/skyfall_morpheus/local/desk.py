@@ -124,7 +124,7 @@ def ship(world: Simulation, order: Order) -> None:
     else:
         world.shipped_late += 1
     invoice = Invoice(
-        number=world.invoices.total() + 1,
+        number=world.invoices.next_number,
         order=order.number,
         partner=order.partner,
         amount=order.value,

@@ -81,7 +81,7 @@ class Rules:
     order_lifetime: float = 720.0
     work_minutes: tuple[float, float] = (30.0, 70.0)
     cost_share: float = 0.6
-    payment_terms: tuple[float, float] = (360.0, 720.0)
+    payment_terms: tuple[float, float] = (720.0, 1440.0)
     bill_terms: float = 480.0
     discount: float = 0.02
     late_penalty: float = 0.1

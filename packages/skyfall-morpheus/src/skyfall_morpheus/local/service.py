@@ -99,7 +99,7 @@ class Service:
         given = body_of(request.body, "title", "description", "requester")
         simulation = world.simulation
         ticket = Ticket(
-            number=simulation.tickets.total() + 1,
+            number=simulation.tickets.next_number,
             title=text(given["title"], "title", 300),
             description=text(given["description"], "description"),
             requester=text(given["requester"], "requester", 200),
