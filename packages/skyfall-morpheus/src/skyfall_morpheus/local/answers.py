@@ -28,39 +28,55 @@ def error(status: int, message: str, now: float = 0.0) -> Reply:
 
 
 def page(
-    things: Sequence[Any], query: Mapping[str, str], default: int, most: int
+    things: Sequence[Any], query: Mapping[str, str], default: int, most: int, *, newest: bool = False
 ) -> tuple[list[Any], dict[str, Any]]:
     """A cursor page of things that have a `number`, and its pagination facts.
 
-    The cursor is the id of the last thing of the page before: a letter and a number.
+    Args:
+        things: In ascending order of number.
+        query: May hold `limit` and `cursor`, the id of the last thing of the page before.
+        default: Page size unless asked otherwise.
+        most: Largest page size.
+        newest: Whether the newest come first.
     """
     limit = min(integer(query.get("limit", default), "limit", 1), most)
     cursor = query.get("cursor")
-    after = 0
+    rest = list(reversed(things)) if newest else list(things)
     if cursor:
         digits = cursor.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
         if not digits.isascii() or not digits.isdigit() or len(digits) > 15:
             raise RefusalError(400, f"cursor: {cursor[:40]!r} is not the id of an item")
-        after = int(digits)
-    rest = [thing for thing in things if thing.number > after]
-    items = rest[:limit]
-    more = len(rest) > limit
-    facts = {"totalCount": len(things), "limit": limit, "hasMore": more, "nextCursor": None}
-    return items, facts
+        last = int(digits)
+        rest = [thing for thing in rest if (thing.number < last if newest else thing.number > last)]
+    facts = {"totalCount": len(things), "limit": limit, "hasMore": len(rest) > limit, "nextCursor": None}
+    return rest[:limit], facts
 
 
 def show(
     things: Sequence[Any],
     query: Mapping[str, str],
     view: Callable[[Any], dict[str, Any]],
-    default: int,
-    most: int,
+    sizes: tuple[int, int],
+    *,
+    total: int | None = None,
+    newest: bool = False,
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """A page in wire shape, its `nextCursor` set when there is more."""
-    items, facts = page(things, query, default, most)
+    """A page in wire shape, its `nextCursor` set when there is more.
+
+    Args:
+        things: In ascending order of number.
+        query: May hold `limit` and `cursor`.
+        view: The wire shape of one thing.
+        sizes: Default and largest page size.
+        total: `totalCount` where it is more than what is kept.
+        newest: Whether the newest come first.
+    """
+    items, facts = page(things, query, *sizes, newest=newest)
     shown = [view(item) for item in items]
     if facts["hasMore"]:
         facts["nextCursor"] = shown[-1]["_id"]
+    if total is not None:
+        facts["totalCount"] = total
     return shown, facts
 
 

@@ -52,7 +52,7 @@ class Ledger:
         """The net position."""
         return self.cash + self.receivables - self.payables
 
-    def book(  # noqa: PLR0913  # three balances and where they come from
+    def book(  # three balances and where they come from
         self,
         time: float,
         source: tuple[str, str],

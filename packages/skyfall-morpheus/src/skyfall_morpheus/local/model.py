@@ -65,7 +65,7 @@ class Rules:
         late_penalty: Share of an order's value owed each time `penalty_interval` passes while late.
         lost_penalty: Share of an order's value owed when it is lost, cancelled or wrongly archived.
         interest_hourly: Interest on negative cash, a share per hour.
-        credit_limit: With cash below minus this, no carrier takes an order.
+        credit_limit: Negative cash beyond this bears no further interest.
         unmatched_share: Share of payments that arrive without saying what they are for.
         opening_cash: Cash of a new or reset world.
         stock: Opening stock of each product; `restock_at` and `restock_minutes` refill it.
@@ -81,14 +81,14 @@ class Rules:
     order_lifetime: float = 720.0
     work_minutes: tuple[float, float] = (30.0, 70.0)
     cost_share: float = 0.6
-    payment_terms: tuple[float, float] = (360.0, 720.0)
+    payment_terms: tuple[float, float] = (720.0, 1440.0)
     bill_terms: float = 480.0
     discount: float = 0.02
     late_penalty: float = 0.1
     penalty_interval: float = 240.0
     lost_penalty: float = 0.15
-    interest_hourly: float = 0.004
-    credit_limit: float = 25_000.0
+    interest_hourly: float = 0.02
+    credit_limit: float = 50_000.0
     unmatched_share: float = 0.15
     opening_cash: float = 20_000.0
     stock: int = 120

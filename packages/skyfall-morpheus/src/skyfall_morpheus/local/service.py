@@ -11,7 +11,10 @@ from skyfall_morpheus.local.model import TICKET_STATUSES, Document, Order, Ticke
 from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from skyfall_morpheus.local.routing import Router
+    from skyfall_morpheus.local.shelf import Shelf
     from skyfall_morpheus.local.worlds import World, Worlds
 
 __all__ = ["DESCRIPTOR", "Service", "overview"]
@@ -19,7 +22,8 @@ __all__ = ["DESCRIPTOR", "Service", "overview"]
 DESCRIPTOR = "od-inbound-edi"
 LEVELS = ("trace", "debug", "info", "warn", "error", "fatal")
 ENTITY_TYPES = ("ORDER", "SHIPMENT", "TASK", "WAVE", "INVENTORY")
-OVERVIEW_ITEMS = 5
+OVERVIEW_ITEMS = 8
+OVERVIEW_ERRORS = 3
 
 
 class Service:
@@ -85,7 +89,8 @@ class Service:
             found = [one for one in found if one.priority == query["priority"]]
         if query.get("assignedTo"):
             found = [one for one in found if one.assigned == query["assignedTo"]]
-        shown, facts = show(found, query, lambda one: views.ticket(world.id, one), 100, 100)
+        total = shelf.count(status) if status and not query.keys() & {"priority", "assignedTo"} else None
+        shown, facts = show(found, query, lambda one: views.ticket(world.id, one), (100, 100), total=total)
         return ok({"items": shown, **facts}, "ticket.list", world.now)
 
     def create_ticket(self, request: Request) -> Reply:
@@ -94,7 +99,7 @@ class Service:
         given = body_of(request.body, "title", "description", "requester")
         simulation = world.simulation
         ticket = Ticket(
-            number=simulation.tickets.total() + 1,
+            number=simulation.tickets.next_number,
             title=text(given["title"], "title", 300),
             description=text(given["description"], "description"),
             requester=text(given["requester"], "requester", 200),
@@ -219,7 +224,7 @@ class Service:
         )
 
     def logs(self, request: Request) -> Reply:
-        """Service logs, oldest first."""
+        """Service logs, newest first."""
         world = self._world(request)
         query = request.query
         level = query.get("level")
@@ -232,7 +237,7 @@ class Service:
             and query.get("serviceType", entry.service) == entry.service
             and query.get("searchText", "") in entry.message
         ]
-        shown, facts = show(found, query, lambda one: views.log(world.id, one), 100, 500)
+        shown, facts = show(found, query, lambda one: views.log(world.id, one), (100, 500), newest=True)
         return ok({"items": shown, **facts}, "log.list", world.now)
 
     def audit_logs(self, request: Request) -> Reply:
@@ -322,44 +327,39 @@ class Service:
 
 
 def overview(world: World) -> dict[str, Any]:
-    """The world in one mapping, its parts in the same shapes the single routes give them."""
+    """The world in one mapping: of each list the oldest, with the fields an observation reads."""
     simulation = world.simulation
-    documents, orders = simulation.documents, simulation.orders
-
-    def listed(shelf: Any, status: str, view: Any) -> dict[str, Any]:
-        found = shelf.by_status.get(status, {})
-        head = [found[number] for number in sorted(found)[:OVERVIEW_ITEMS]]
-        return {"items": [view(one) for one in head], "totalCount": shelf.count(status)}
-
-    def of_world(one: Ticket) -> dict[str, Any]:
-        return views.ticket(world.id, one)
-
-    errors = list(simulation.journal.errors)[-3:]
-    return {
+    errors = list(simulation.journal.errors)[: -OVERVIEW_ERRORS - 1 : -1]
+    found: dict[str, Any] = {
         "time": views.stamp(simulation.now),
         "ledger": views.ledger(world.id, simulation.ledger),
         "metrics": {
-            "completedOrders": orders.count("SHIPPED"),
+            "completedOrders": simulation.orders.count("SHIPPED"),
             "onTimeShipments": simulation.shipped_on_time,
         },
-        "edi": {
-            "ERRORED": listed(documents, "ERRORED", views.document),
-            "counts": documents.counts(),
-        },
-        "orders": {
-            status: listed(orders, status, views.order) for status in ("PENDING", "ALLOCATED", "PACKED")
-        },
         "fulfillment": views.fulfillment(simulation),
-        "invoices": {
-            status: listed(simulation.invoices, status, views.invoice) for status in ("DRAFT", "SENT")
-        },
-        "payments": {"UNMATCHED": listed(simulation.payments, "UNMATCHED", views.payment)},
-        "tickets": {
-            status: listed(simulation.tickets, status, of_world)
-            for status in ("new", "open", "in_progress", "closed")
-        },
-        "errors": [views.log(world.id, one) for one in errors],
+        "errors": [{"msg": one.message} for one in errors],
+        "tickets": {"closed": {"items": [], "totalCount": simulation.tickets.count("closed")}},
     }
+    for part, shelf, statuses, view in (
+        ("edi", simulation.documents, ("ERRORED",), views.brief_document),
+        ("orders", simulation.orders, ("PENDING", "ALLOCATED", "PACKED"), views.brief_order),
+        ("invoices", simulation.invoices, ("DRAFT", "SENT"), views.brief_invoice),
+        ("payments", simulation.payments, ("UNMATCHED",), views.payment),
+        ("tickets", simulation.tickets, ("new", "open", "in_progress"), views.brief_ticket),
+    ):
+        lists = found.setdefault(part, {})
+        for status in statuses:
+            lists[status] = _oldest(shelf, status, view)
+    return found
+
+
+def _oldest(shelf: Shelf[Any], status: str, view: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    held = shelf.by_status.get(status)
+    if not held:
+        return {"items": [], "totalCount": shelf.forgotten[status]}
+    items = [view(held[number]) for number in sorted(held)[:OVERVIEW_ITEMS]]
+    return {"items": items, "totalCount": len(held) + shelf.forgotten[status]}
 
 
 def _verdict(

@@ -36,11 +36,18 @@ class Shelf(Generic[Thing]):
         self.by_status: dict[str, dict[int, Thing]] = {}
         self.forgotten: Counter[str] = Counter()
         self._done: deque[int] = deque()
+        self._added = 0
 
     def add(self, thing: Thing) -> None:
         """Take in a new thing under its status."""
+        self._added += 1
         self.things[thing.number] = thing
         self.by_status.setdefault(thing.status, {})[thing.number] = thing
+
+    @property
+    def next_number(self) -> int:
+        """The number of the next thing; never one that was given before."""
+        return self._added + 1
 
     def get(self, number: int | None) -> Thing | None:
         """The thing, or None when it never was or is forgotten."""
@@ -71,7 +78,11 @@ class Shelf(Generic[Thing]):
 
     def count(self, *statuses: str) -> int:
         """How many things have one of `statuses`, the forgotten ones included."""
-        return sum(len(self.by_status.get(status, ())) + self.forgotten[status] for status in statuses)
+        held, forgotten = self.by_status, self.forgotten
+        total = 0
+        for status in statuses:
+            total += len(held.get(status, ())) + forgotten.get(status, 0)
+        return total
 
     def counts(self) -> dict[str, int]:
         """Things by status, the forgotten ones included; statuses nothing has are left out."""

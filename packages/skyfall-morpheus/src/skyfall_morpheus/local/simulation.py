@@ -114,7 +114,7 @@ class Simulation:
         quantity = 1 + int(draw.expovariate(1 / 14.0))
         drawn_partner = draw.randrange(len(COMPANIES))
         document = Document(
-            number=self.documents.total() + 1,
+            number=self.documents.next_number,
             partner=drawn_partner if partner is None else partner,
             product=product,
             quantity=min(quantity, self.rules.stock // 2),
@@ -254,7 +254,7 @@ class Simulation:
         if not document.inbound or document.doc_type != "850" or document.lost:
             return
         order = Order(
-            number=self.orders.total() + 1,
+            number=self.orders.next_number,
             document=document.number,
             partner=document.partner,
             product=document.product,
@@ -289,7 +289,7 @@ class Simulation:
 
     def _raise_ticket(self, document: Document, failure: str) -> None:
         ticket = Ticket(
-            number=self.tickets.total() + 1,
+            number=self.tickets.next_number,
             title=f"EDI {document.doc_type} E{document.number}: {failure}",
             description=f"Document E{document.number} from P{document.partner + 1} failed with {failure}.",
             requester="od-inbound-edi",
@@ -377,7 +377,7 @@ class Simulation:
         if invoice is None or invoice.status != "SENT":
             return
         payment = Payment(
-            number=self.payments.total() + 1,
+            number=self.payments.next_number,
             invoice=number,
             partner=invoice.partner,
             amount=invoice.balance,
@@ -418,7 +418,8 @@ class Simulation:
 
     def _on_interest(self, _: int) -> None:
         if self.ledger.cash < 0:
-            amount = round(-self.ledger.cash * self.rules.interest_hourly, 2)
+            overdraft = min(-self.ledger.cash, self.rules.credit_limit)
+            amount = round(overdraft * self.rules.interest_hourly, 2)
             self.owe(amount, "interest", f"hour-{int(self.now // 60)}", None)
         self.schedule(60.0, "interest", 0)
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Trade"]
 
+FILTERS = frozenset({"status", "direction", "docType", "partnerId"})
 INVOICE_STATUSES = ("DRAFT", "VALIDATED", "SENT", "PARTIALLY_PAID", "PAID", "REJECTED")
 DOC_TYPES = ("850", "855", "856", "810", "820", "997", "999")
 EDI_STATUSES = ("RECEIVED", "QUEUED", "PROCESSING", "DELIVERED", "ERRORED", "ARCHIVED")
@@ -90,7 +91,8 @@ class Trade:
             found = [one for one in found if one.doc_type == query["docType"]]
         if query.get("partnerId"):
             found = [one for one in found if f"P{one.partner + 1}" == query["partnerId"]]
-        shown, facts = show(found, query, views.document, 20, 100)
+        total = shelf.count(query["status"]) if set(query) & FILTERS == {"status"} else None
+        shown, facts = show(found, query, views.document, (20, 100), total=total)
         return ok(shown, "edi.list", world.now, pagination=facts)
 
     def create_edi(self, request: Request) -> Reply:
@@ -182,7 +184,7 @@ class Trade:
         if not request.query.get("status"):
             raise RefusalError(400, f"status: required, one of {', '.join(ORDER_FLOW)}")
         found = _by_status(world.simulation.orders, request.query, ORDER_FLOW)
-        shown, facts = show(found, request.query, views.order, 50, 100)
+        shown, facts = show(found, request.query, views.order, (50, 100))
         return ok({"items": shown, **facts}, "wms.orders", world.now)
 
     def order(self, request: Request) -> Reply:
@@ -236,7 +238,7 @@ class Trade:
         """Invoices, by status when asked."""
         world = self._world(request)
         found = _by_status(world.simulation.invoices, request.query, INVOICE_STATUSES)
-        shown, facts = show(found, request.query, views.invoice, 50, 100)
+        shown, facts = show(found, request.query, views.invoice, (50, 100))
         return ok(shown, "erp.invoices", world.now, pagination=facts)
 
     def invoice(self, request: Request) -> Reply:
@@ -271,7 +273,7 @@ class Trade:
         world = self._world(request)
         statuses = ("RECEIVED", "APPLIED", "UNMATCHED", "REVERSAL")
         found = _by_status(world.simulation.payments, request.query, statuses)
-        shown, facts = show(found, request.query, views.payment, 50, 100)
+        shown, facts = show(found, request.query, views.payment, (50, 100))
         return ok(shown, "erp.payments", world.now, pagination=facts)
 
     def payment(self, request: Request) -> Reply:
@@ -352,7 +354,7 @@ class Trade:
         kind = request.query.get("type")
         if kind:
             found = [entry for entry in found if (entry.cash > 0) == (kind == "payment_in")]
-        shown, facts = show(found, request.query, views.transaction, 20, 100)
+        shown, facts = show(found, request.query, views.transaction, (20, 100))
         return ok(shown, "finance.transactions", world.now, pagination=facts)
 
     def create_transaction(self, request: Request) -> Reply:

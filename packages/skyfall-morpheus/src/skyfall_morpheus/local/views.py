@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = [
     "EPOCH",
     "audit",
+    "brief_document",
+    "brief_invoice",
+    "brief_order",
+    "brief_ticket",
     "company",
     "dashboard",
     "document",
@@ -170,6 +174,51 @@ def ticket(world_id: str, one: Ticket) -> dict[str, Any]:
             "failureType": one.failure,
             "contextSnapshots": [{"transactionId": f"E{one.document}"}],
         }
+    return shown
+
+
+def brief_document(one: Document) -> dict[str, Any]:
+    """The part of `document` that a stuck one's overview shows."""
+    return {
+        "_id": f"E{one.number}",
+        "totalAmount": one.value,
+        "errorReason": one.failure,
+        "errorDetails": {
+            "retryAfter": stamp(one.retry_at) if one.retry_at else None,
+            "corrected": one.corrected,
+            "ticketId": None if one.ticket is None else f"T{one.ticket}",
+        },
+    }
+
+
+def brief_order(one: Order) -> dict[str, Any]:
+    """The part of `order` that an overview shows."""
+    return {
+        "orderId": f"O{one.number}",
+        "totalAmount": one.value,
+        "orderPriority": one.priority,
+        "dates": {"requiredShipDate": stamp(one.due)},
+        "lines": [{"orderedQuantity": one.quantity, "allocatedQuantity": one.allocated}],
+        "sourceTransactionId": f"E{one.document}",
+    }
+
+
+def brief_invoice(one: Invoice) -> dict[str, Any]:
+    """The part of `invoice` that an overview shows."""
+    shown: dict[str, Any] = {"invoiceId": f"I{one.number}", "totalAmount": one.amount}
+    if one.discounted:
+        shown["allowances"] = [{"type": "early-payment"}]
+    return shown
+
+
+def brief_ticket(one: Ticket) -> dict[str, Any]:
+    """The part of `ticket` that an overview shows."""
+    shown: dict[str, Any] = {"_id": f"T{one.number}", "status": one.status}
+    if one.assigned is not None:
+        shown["assignedTo"] = one.assigned
+    if one.document is not None:
+        snapshots = [{"transactionId": f"E{one.document}"}]
+        shown["metadata"] = {"failureType": one.failure, "contextSnapshots": snapshots}
     return shown
 
 

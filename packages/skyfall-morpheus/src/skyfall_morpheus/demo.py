@@ -1,0 +1,108 @@
+"""Scripted play written down: demonstrations to learn from, and the rewards they earned as bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from skyfall_core.regime import ScheduledRegime
+from skyfall_core.seeding import spread_seed
+from skyfall_morpheus.configurations import CANONICAL
+from skyfall_morpheus.env import MorpheusEnv, Observe
+from skyfall_morpheus.scripted import ScriptedPolicy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+__all__ = ["Demonstration", "demonstrate", "measure_bounds", "write_demonstrations"]
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstration:
+    """One scripted step.
+
+    Attributes:
+        configuration: What it was played under.
+        observation: What the policy saw, as the environment shows it.
+        action: What it did.
+        reward: What that earned.
+    """
+
+    configuration: str
+    observation: Any
+    action: dict[str, Any]
+    reward: float
+
+
+def demonstrate(
+    configuration: str, steps: int, seed: int, *, playbook: str | None = None, observe: str = "full"
+) -> Iterator[Demonstration]:
+    """Play one configuration by its playbook in a private local world.
+
+    Args:
+        configuration: One of the canonical ones.
+        steps: How long.
+        seed: Of the world.
+        playbook: Another configuration's playbook instead.
+        observe: What is recorded as the observation, `full` or `text`.
+    """
+    policy = ScriptedPolicy(playbook or configuration)
+    env = MorpheusEnv("local:", observe=Observe.FULL)
+    schedule = {"regimes": [{"regime_id": configuration, "axes": CANONICAL[configuration]}]}
+    env.bind_regime(ScheduledRegime(schedule))
+    try:
+        observation, _ = env.reset(seed=seed)
+        for _ in range(steps):
+            action = policy.act(observation)
+            shown = observation["text"] if observe == Observe.TEXT else observation
+            observation, reward, _, _, _ = env.step(action)
+            yield Demonstration(configuration, shown, action, reward)
+    finally:
+        env.close()
+
+
+def write_demonstrations(
+    path: Path, configurations: Sequence[str], steps: int, seed: int, *, observe: str = "text"
+) -> int:
+    """Write one JSON object a step: `observation`, `action`, `reward`, `configuration`.
+
+    Args:
+        path: The file, replaced.
+        configurations: What to play.
+        steps: Steps in each.
+        seed: Spread over them.
+        observe: `text` or `full`.
+
+    Returns:
+        How many lines were written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = 0
+    with path.open("wb") as file:
+        seeds = spread_seed(seed, len(configurations))
+        for configuration, own in zip(configurations, seeds, strict=True):
+            for one in demonstrate(configuration, steps, own, observe=observe):
+                line = {
+                    "observation": one.observation,
+                    "action": one.action,
+                    "reward": one.reward,
+                    "configuration": one.configuration,
+                }
+                file.write(msgspec.json.encode(line) + b"\n")
+                written += 1
+    return written
+
+
+def measure_bounds(steps: int, seeds: Sequence[int]) -> dict[str, float]:
+    """Mean reward per step of each configuration's own playbook, over seeds, its revisit included.
+
+    These are what a near-optimal script earned, not proofs: a learner may do better.
+    """
+    bounds = {}
+    for configuration in CANONICAL:
+        rewards = [one.reward for seed in seeds for one in demonstrate(configuration, steps, seed)]
+        bounds[configuration] = sum(rewards) / len(rewards)
+    return {**bounds, "baseline_revisit": bounds["baseline"]}

@@ -1,0 +1,515 @@
+"""A MORPHEUS world as a Gymnasium environment: one agent, one world, tool calls as actions.
+
+Nothing an agent says raises: what is malformed or not allowed becomes an invalid action, which costs
+a step of doing nothing. The world outlives episodes; an episode's end only truncates, and what `reset`
+does to the world is `on_reset`'s choice. Worlds this environment made are deleted when it closes,
+worlds it was attached to never are.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import Enum
+from typing import Any
+
+import gymnasium
+import msgspec
+from gymnasium import spaces
+
+from skyfall_core.errors import suggestion
+from skyfall_morpheus.axes import AxisApplier
+from skyfall_morpheus.client import ClientOptions, MorpheusClient
+from skyfall_morpheus.errors import MorpheusError, ResponseError, TransportError, WorldConfigError
+from skyfall_morpheus.guard import Call, DeniedError, admit
+from skyfall_morpheus.local.model import Rules
+from skyfall_morpheus.observation import TEXT_LIMIT, compact, gather, render
+from skyfall_morpheus.rewards import operational
+from skyfall_morpheus.spaces import ActionSpace, StateSpace
+from skyfall_morpheus.tools import TOOL_NAMES, ToolError, call_of
+
+__all__ = ["MorpheusEnv", "MorpheusSettings", "Observe", "OnReset"]
+
+STATE_LIMIT = 16_000
+"""Bytes of JSON the observation's state has at most, raw logs not counted."""
+
+RESULT_LIMIT = 400
+"""Characters of an action's answer that the next observation shows."""
+
+
+class Observe(str, Enum):
+    """What a policy is shown: `FULL` the state and its text, `TEXT` the text alone."""
+
+    FULL = "full"
+    TEXT = "text"
+
+
+class OnReset(str, Enum):
+    """What a reset does to the world.
+
+    `RESTART` has the server begin it anew under its id, `RECREATE` deletes it and makes another,
+    `KEEP` leaves it alone and only begins an episode.
+    """
+
+    RESTART = "restart"
+    RECREATE = "recreate"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class MorpheusSettings:
+    """What a document's `environment.kwargs` may set, next to `base_url`.
+
+    Attributes:
+        world_id: A world to attach to; None makes one.
+        layout: Template of a world that is made.
+        name: Prefix of its name.
+        keep_world: Whether a world that was made is left running at the end.
+        on_reset: What a reset does to the world; by default `keep` where attached, else `restart`.
+        episode_steps: Steps after which an episode is truncated; None for never.
+        observe: `full` for the state and its text, `text` for the text alone.
+        raw_logs: How many of the latest log records come with each observation's `state`.
+        axes: Further axes for `bind_regime`, see `skyfall_morpheus.axes`.
+        connection: Fields of `ClientOptions`.
+        rules: Fields of a local world's `Rules`.
+    """
+
+    world_id: str | None = None
+    layout: str = "process-outbound"
+    name: str = "skyfall"
+    keep_world: bool = False
+    on_reset: OnReset | str | None = None
+    episode_steps: int | None = 256
+    observe: Observe | str = Observe.FULL
+    raw_logs: int = 0
+    axes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    connection: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Episode:
+    """What is counted from one reset to the next."""
+
+    steps: int = 0
+    shipped: int = 0
+    on_time: int = 0
+    kinds: set[str] = field(default_factory=set)
+
+
+class MorpheusEnv(gymnasium.Env[Any, Any]):
+    """One world.
+
+    Args:
+        base_url: `http(s)://host:port`, `local:` for a private world in this process, or
+            `local:NAME` for a world server that everybody in this process shares.
+        client: Used instead of one for `base_url`, and closed with the environment.
+        **settings: Fields of `MorpheusSettings`.
+
+    Raises:
+        WorldConfigError: A setting is unknown or cannot hold, or the world to attach to is not there.
+        WorldUnreachableError: Nobody answers at `base_url`.
+
+    Attributes:
+        world_id: The world's id; None before the first reset made it.
+    """
+
+    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012  # Gymnasium's declaration
+
+    def __init__(
+        self, base_url: str = "local:", *, client: MorpheusClient | None = None, **settings: Any
+    ) -> None:
+        self.settings = _settings(settings)
+        self.render_mode = "ansi"
+        self.action_space = ActionSpace(TOOL_NAMES)
+        state_limit = STATE_LIMIT + 2_000 * self.settings.raw_logs
+        text = _PrintableText(TEXT_LIMIT)
+        self._text_only = Observe(self.settings.observe) is Observe.TEXT
+        full = spaces.Dict({"state": StateSpace(state_limit), "text": text})
+        self.observation_space = text if self._text_only else full
+        self._axes = AxisApplier(self.settings.axes)
+        self._local = base_url.startswith("local:")
+        self.client = client or _client(base_url, self.settings)
+        self.world_id = self.settings.world_id
+        self._created = False
+        self._closed = False
+        self._fresh = True
+        self._provider: Any = None
+        self._label: str | None = None
+        self._step = 0
+        self._episode = _Episode()
+        self._verified: set[str] = set()
+        self._overview: dict[str, Any] = {}
+        self._observation: dict[str, Any] = {}
+        self._spec = operational()
+        try:
+            self._check_server()
+        except BaseException:
+            self.client.close()
+            raise
+
+    def bind_regime(self, provider: Any) -> None:
+        """Apply a provider's configurations from now on, and report the active one in `info`.
+
+        Raises:
+            ConfigError: A configuration sets an axis that nothing here applies.
+        """
+        for regime in getattr(provider, "regimes", ()):
+            self._axes.check(regime.axes)
+        self._provider = provider
+
+    def describe_run(self) -> dict[str, Any]:
+        """What world the run happened in."""
+        return {
+            "environment": "morpheus",
+            "world_id": self.world_id,
+            "layout": self.settings.layout,
+            "created": self._created,
+            "on_reset": str(self._on_reset.value),
+            "episode_steps": self.settings.episode_steps,
+            "reward_spec": "morpheus-operational",
+        }
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002  # Gymnasium's signature
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, in a world that is made, restarted, recreated or kept.
+
+        Args:
+            seed: Seeds the world where it is made or restarted, and starts the count of steps that a
+                provider is asked for anew; without one, both go on.
+            options: Not used.
+
+        Raises:
+            MorpheusError: The server refused or did not answer.
+        """
+        super().reset(seed=seed)
+        self._require_open()
+        if seed is not None:
+            self._step = 0
+        self._prepare_world(seed)
+        self._episode = _Episode()
+        self._verified = set()
+        self._label = None if self._step == 0 else self._label
+        self._apply_regime()
+        self._overview = gather(self.client, self._world)
+        last = {"tool": "reset", "status": 200, "error": "", "result": ""}
+        return self._observe(last), self._regime_info(boundary=False)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Carry an action out, or let time pass where it cannot be.
+
+        Args:
+            action: `{"tool": …}`, `{"path": …, "method": …}`, the same as JSON text, or a tool's name.
+
+        Returns:
+            Observation, reward by `morpheus-operational`, never terminated, truncated at an episode's
+            end, and `info` with `trace`, `reward_components`, `invalid_action` and `regime`.
+
+        Raises:
+            MorpheusError: The world cannot be read any more.
+        """
+        self._require_open()
+        world = self._world
+        boundary = self._apply_regime()
+        if boundary:  # what the configuration itself did to the books is not the action's doing
+            self._overview = gather(self.client, world)
+        before = _counts(self._overview)
+        kind, last, invalid = self._perform(action)
+        self._overview = gather(self.client, world)
+        inputs = self._inputs(before, _counts(self._overview), kind, last, invalid=invalid)
+        self._step += 1
+        self._episode.steps += 1
+        truncated = self.settings.episode_steps is not None and (
+            self._episode.steps % self.settings.episode_steps == 0
+        )
+        trace = {
+            "world_time": self._overview.get("time"),
+            "tool": last["tool"],
+            "action_status": last["status"],
+            "reward_inputs": inputs,
+        }
+        components = self._spec.score(trace, final=truncated)
+        if truncated:
+            self._episode = replace(self._episode, shipped=0, on_time=0, kinds=set())
+        info: dict[str, Any] = {
+            "trace": trace,
+            "reward_components": components,
+            "invalid_action": invalid,
+            **self._regime_info(boundary=boundary),
+        }
+        return self._observe(last), sum(components.values()), False, truncated, info
+
+    def render(self) -> str:
+        """The latest observation as text."""
+        return str(self._observation.get("text", ""))
+
+    def close(self) -> None:
+        """Delete the world if this environment made it, and give connections back.
+
+        Raises:
+            MorpheusError: The world could not be deleted; its id is named.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self._created and not self.settings.keep_world and self.world_id is not None:
+                self.client.delete_world(self.world_id)
+        except MorpheusError as failure:
+            failure.add_note(f"world {self.world_id} was left running; delete it by hand")
+            raise
+        finally:
+            self.client.close()
+
+    @property
+    def latest(self) -> Mapping[str, Any]:
+        """The latest observation in full, `state` and `text`, whatever `observe` says."""
+        return self._observation
+
+    @property
+    def _world(self) -> str:
+        if self.world_id is None:
+            raise WorldConfigError("step: there is no world yet; call reset() first")
+        return self.world_id
+
+    @property
+    def _on_reset(self) -> OnReset:
+        if self.settings.on_reset is not None:
+            return OnReset(self.settings.on_reset)
+        return OnReset.KEEP if self.settings.world_id is not None else OnReset.RESTART
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise WorldConfigError("the environment is closed; build a new one")
+
+    def _check_server(self) -> None:
+        """Find out before a run is built whether it can begin."""
+        if self._local and self.world_id is None:
+            return
+        self.client.check_reachable()
+        if self.world_id is None:
+            return
+        try:
+            self.client.get_world(self.world_id)
+        except ResponseError as failure:
+            if failure.status == 404:
+                raise WorldConfigError(
+                    f"world_id: no world {self.world_id!r} on this server; leave it out to make one"
+                ) from None
+            raise
+
+    def _prepare_world(self, seed: int | None) -> None:
+        mode = self._on_reset
+        if mode is OnReset.RECREATE and self._created and not self._fresh:
+            self.client.delete_world(self._world)
+            self.world_id = None
+        if self.world_id is None:
+            # In a private server any name is new, and a fixed one keeps runs equal to the byte.
+            suffix = "world" if self._local else uuid.uuid4().hex
+            name = f"{self.settings.name}-{suffix}"
+            self.world_id = self.client.create_world(name, self.settings.layout).id
+            self._created = True
+            self._axes.forget()
+            self._restart(seed)
+        elif mode is OnReset.RESTART:
+            self._restart(seed)
+        self._fresh = False
+
+    def _restart(self, seed: int | None) -> None:
+        """Begin the world anew; without a seed, from the next one of this environment's generator."""
+        chosen = int(self.np_random.integers(2**31)) if seed is None else seed
+        strategy = {"type": "seeded", "count": 1, "seed": chosen}
+        self.client.update_world(self._world, samplingStrategy=strategy)
+        self.client.reset_world(self._world)
+        self._axes.restarted()
+
+    def _apply_regime(self) -> bool:
+        """Bring the world into the step's configuration; whether another one begins with it."""
+        if self._provider is None:
+            return False
+        label = str(self._provider.regime_id(self._step))
+        regime_at = getattr(self._provider, "regime_at", None)
+        if regime_at is not None:
+            self._axes.apply(self.client, self._world, regime_at(self._step).axes)
+        boundary = self._label is not None and label != self._label
+        self._label = label
+        return boundary
+
+    def _regime_info(self, *, boundary: bool) -> dict[str, Any]:
+        if self._provider is None:
+            return {}
+        regime_at = getattr(self._provider, "regime_at", None)
+        step = max(self._step - 1, 0)
+        origin = regime_at(step).origin if regime_at is not None else None
+        return {"regime": {"id": self._label, "boundary": boundary, "origin": origin}}
+
+    def _perform(self, action: Any) -> tuple[str, dict[str, Any], bool]:
+        """Carry an action out; its kind, what became of it, and whether it was invalid."""
+        name = "invalid"
+        try:
+            name, call = self._admitted(action)
+        except (ToolError, DeniedError) as refusal:
+            self._send({"path": f"/{self._world}/od/schedules/status", "method": "GET"})
+            return name, {"tool": name, "status": 403, "error": str(refusal)[:200], "result": ""}, True
+        status, body = self._send(call.request)
+        last = {"tool": name, "status": status, "error": _explanation(status, body), "result": ""}
+        if call.route.method == "GET" and name == "call":
+            last["result"] = msgspec.json.encode(body).decode()[:RESULT_LIMIT]
+        self._note_verification(call, body)
+        kind = name if name != "call" else f"{call.route.method} {'/'.join(call.route.pattern)}"
+        return kind, last, 400 <= status < 500 and status != 429
+
+    def _admitted(self, action: Any) -> tuple[str, Call]:
+        if isinstance(action, str):
+            action = _parsed(action)
+        if not isinstance(action, Mapping):
+            raise ToolError("an action is a tool's name, or an object with tool or path")
+        verified = frozenset(self._verified)
+        if "tool" in action:
+            call = call_of(action, self._observation["state"])
+            return str(action["tool"]), admit(call, self._world, verified)
+        return "call", admit(action, self._world, verified)
+
+    def _send(self, request: Mapping[str, Any]) -> tuple[int, Any]:
+        """Status and body of an act call; status 0 when the answer was lost."""
+        try:
+            result = self.client.act(request)
+        except TransportError:
+            return 0, None
+        except MorpheusError as failure:
+            return 502, {"error": type(failure).__name__}
+        return result.status, result.body
+
+    def _note_verification(self, call: Call, body: Any) -> None:
+        if call.route.pattern != ("verification", "verify-ticket") or call.body is None:
+            return
+        ticket = str(call.body.get("ticketId"))
+        if isinstance(body, Mapping) and body.get("passed") is True:
+            self._verified.add(ticket)
+        else:
+            self._verified.discard(ticket)
+
+    def _inputs(
+        self,
+        before: Mapping[str, float],
+        after: Mapping[str, float],
+        kind: str,
+        last: Mapping[str, Any],
+        *,
+        invalid: bool,
+    ) -> dict[str, float]:
+        """What the reward is computed from."""
+        shipped = max(0.0, after["shipped"] - before["shipped"])
+        on_time = min(shipped, max(0.0, after["on_time"] - before["on_time"]))
+        self._episode.shipped += int(shipped)
+        self._episode.on_time += int(on_time)
+        novel = 200 <= last["status"] < 300 and kind not in self._episode.kinds
+        if novel:
+            self._episode.kinds.add(kind)
+        return {
+            "net_delta": round(after["net"] - before["net"], 2),
+            "on_time": on_time,
+            "late": shipped - on_time,
+            "tickets_closed": max(0.0, after["closed"] - before["closed"]),
+            "edi_recovered": max(0.0, before["errored"] - after["errored"]),
+            "invalid": float(invalid),
+            "novel": float(novel),
+            "episode_on_time": float(self._episode.on_time),
+            "episode_shipped": float(self._episode.shipped),
+        }
+
+    def _observe(self, last: Mapping[str, Any]) -> Any:
+        state = compact(self._overview, last, self._verified)
+        if self.settings.raw_logs:
+            page = self.client.page(f"/{self._world}/logs", limit=self.settings.raw_logs)
+            state["logs"] = [
+                {"level": str(item.get("level")), "msg": str(item.get("msg"))[:500]} for item in page.items
+            ]
+        self._observation = {"state": state, "text": render(state)}
+        return self._observation["text"] if self._text_only else self._observation
+
+
+class _PrintableText(spaces.Text):
+    """Text of any printable characters; Gymnasium's own would list them all."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit, min_length=0)
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is text that is not too long."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+
+def _settings(given: Mapping[str, Any]) -> MorpheusSettings:
+    known = [one.name for one in fields(MorpheusSettings)]
+    for name in given:
+        if name not in known:
+            raise WorldConfigError(f"{name!r} is no setting; {suggestion(name, [*known, 'base_url'])}")
+    settings = MorpheusSettings(**given)
+    if settings.on_reset is not None and settings.on_reset not in list(OnReset):
+        raise WorldConfigError(f"on_reset: {settings.on_reset!r}: {_names(settings.on_reset, OnReset)}")
+    if settings.observe not in list(Observe):
+        raise WorldConfigError(f"observe: {settings.observe!r}: {_names(settings.observe, Observe)}")
+    if settings.episode_steps is not None and settings.episode_steps < 1:
+        raise WorldConfigError(
+            f"episode_steps: {settings.episode_steps!r} must be positive, or null for never"
+        )
+    if not 0 <= settings.raw_logs <= 100:
+        raise WorldConfigError(f"raw_logs: {settings.raw_logs!r} is outside 0..100")
+    return settings
+
+
+def _names(given: Any, kind: type[Enum]) -> str:
+    return suggestion(str(given), [str(one.value) for one in kind])
+
+
+def _client(base_url: str, settings: MorpheusSettings) -> MorpheusClient:
+    options = _fields_of(ClientOptions, settings.connection, "connection")
+    rules = _fields_of(Rules, settings.rules, "rules")
+    return MorpheusClient(base_url, options, rules=rules, sleep=time.sleep)
+
+
+def _fields_of(kind: type[Any], given: Mapping[str, Any], place: str) -> Any:
+    known = [one.name for one in fields(kind)]
+    for name in given:
+        if name not in known:
+            raise WorldConfigError(f"{place}.{name}: unknown; {suggestion(name, known)}")
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in given.items()})
+
+
+def _parsed(text: str) -> Any:
+    """The action in a text: JSON, or a bare tool name."""
+    stripped = text.strip()
+    if stripped.startswith("{"):
+        try:
+            return msgspec.json.decode(stripped)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise ToolError("the action is no JSON") from None
+    return {"tool": stripped}
+
+
+def _counts(overview: Mapping[str, Any]) -> dict[str, float]:
+    ledger = overview.get("ledger") or {}
+    metrics = overview.get("metrics") or {}
+    return {
+        "net": float(ledger.get("netPosition") or 0.0),
+        "shipped": float(metrics.get("completedOrders") or 0),
+        "on_time": float(metrics.get("onTimeShipments") or 0),
+        "closed": float(overview["tickets"]["closed"]["totalCount"]),
+        "errored": float(overview["edi"]["ERRORED"]["totalCount"]),
+    }
+
+
+def _explanation(status: int, body: Any) -> str:
+    if 200 <= status < 300:
+        return ""
+    if status == 0:
+        return "the answer was lost"
+    found = body.get("error") if isinstance(body, Mapping) else None
+    return found[:200] if isinstance(found, str) else f"HTTP {status}"

@@ -1,0 +1,142 @@
+"""Scripted policies that know how the local world works: controls, demonstrators, measured bounds.
+
+A playbook ranks tools; the policy takes the first that has something sensible to do. There is one for
+each canonical configuration, and what it earns there is the measured upper bound. They read the
+observation alone, as a learner does, but are told which configuration they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from skyfall_core.errors import ConfigError, suggestion
+from skyfall_morpheus.tools import TOOLS
+
+__all__ = ["PLAYBOOKS", "Play", "ScriptedPolicy"]
+
+State = Mapping[str, Any]
+
+
+def _always(_: State) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A tool, how its target is chosen, and when it makes sense.
+
+    Attributes:
+        tool: Name of the tool.
+        by: `due`, `value` or None for the tool's own first choice.
+        when: Whether the play makes sense in a state.
+    """
+
+    tool: str
+    by: str | None = None
+    when: Callable[[State], bool] = _always
+
+
+def _settled_ticket(state: State) -> bool:
+    """Some unverified ticket is about a document that is no longer stuck."""
+    stuck = {one["id"] for one in state["edi"]["items"]}
+    return any(not one["verified"] and one["document"] not in stuck for one in state["tickets"]["items"])
+
+
+def _permission_needed(state: State) -> bool:
+    return any(
+        one["failure"] == "permission_denied" and not one["assigned"] for one in state["tickets"]["items"]
+    )
+
+
+def _short_queue(state: State) -> bool:
+    return bool(state["orders"]["allocated"] < 2)
+
+
+def _overdrawn(state: State) -> bool:
+    return bool(state["ledger"]["cash"] < -20_000)
+
+
+_TICKETS = (Play("close_ticket"), Play("verify_ticket", when=_settled_ticket))
+_REPAIR = (
+    Play("requeue_edi"),
+    Play("correct_edi"),
+    Play("assign_ticket", when=_permission_needed),
+)
+_MONEY = (Play("ship_order", "due"), Play("send_invoice"), Play("apply_payment"))
+
+PLAYBOOKS: Mapping[str, Sequence[Play]] = {
+    "baseline": (*_MONEY, Play("allocate_order", "due"), Play("archive_edi"), *_REPAIR, *_TICKETS),
+    "edi_spike": (
+        Play("archive_edi"),
+        *_MONEY,
+        Play("allocate_order", "value"),
+        *_TICKETS,
+        Play("requeue_edi", "value"),
+        Play("correct_edi", "value"),
+        Play("assign_ticket", when=_permission_needed),
+    ),
+    "infra_degradation": (
+        Play("requeue_edi"),
+        *_MONEY,
+        Play("allocate_order", "due"),
+        *_TICKETS,
+        Play("archive_edi"),
+        Play("correct_edi"),
+    ),
+    "financial_pressure": (
+        Play("discount_invoice", "value", _overdrawn),
+        Play("send_invoice"),
+        Play("apply_payment"),
+        Play("ship_order", "value", lambda state: state["ledger"]["cash"] > -25_000),
+        Play("allocate_order", "due"),
+        *_REPAIR,
+        *_TICKETS,
+    ),
+    "workforce_constrained": (
+        Play("ship_order", "value"),
+        Play("send_invoice"),
+        Play("apply_payment"),
+        Play("allocate_order", "value", _short_queue),
+        *_REPAIR,
+        *_TICKETS,
+    ),
+}
+"""What to do first, by configuration."""
+
+
+class ScriptedPolicy:
+    """Acts by a playbook.
+
+    Args:
+        configuration: Which one; `baseline_revisit` is `baseline`.
+
+    Raises:
+        ConfigError: There is no such playbook.
+    """
+
+    def __init__(self, configuration: str = "baseline") -> None:
+        name = configuration.removesuffix("_revisit")
+        if name not in PLAYBOOKS:
+            raise ConfigError(
+                f"configuration: {configuration!r} has no playbook; {suggestion(name, PLAYBOOKS)}"
+            )
+        self.playbook = PLAYBOOKS[name]
+
+    def act(self, observation: Mapping[str, Any]) -> dict[str, Any]:
+        """The first play that makes sense; `wait` when none does."""
+        state = observation["state"]
+        for play in self.playbook:
+            tool = TOOLS[play.tool]
+            if tool.candidates is None or not tool.candidates(state) or not play.when(state):
+                continue
+            action: dict[str, Any] = {"tool": play.tool}
+            if play.by is not None:
+                action["by"] = play.by
+            return action
+        return {"tool": "wait"}
+
+    def act_batch(self, observations: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """One action a world."""
+        return [self.act(observation) for observation in observations]

@@ -1,0 +1,471 @@
+"""The recorded wire contract: for every route of the local server, what the API's facts promise of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skyfall_morpheus.local.api import LocalApi
+from skyfall_morpheus.local.routing import Reply
+
+ENVELOPE = {"success": bool, "status": int, "data": object}
+META = {"event": str, "timestamp": str}
+WORLD = {
+    "_id": str,
+    "name": str,
+    "url": str,
+    "is_default": bool,
+    "createdAt": str,
+    "updatedAt": str,
+    "chaos": dict,
+}
+TICKET = {
+    "_id": str,
+    "worldRef": dict,
+    "title": str,
+    "description": str,
+    "requester": str,
+    "status": str,
+    "priority": str,
+    "impact": str,
+    "urgency": str,
+    "type": str,
+    "createdAt": str,
+    "updatedAt": str,
+}
+LOG = {
+    "_id": str,
+    "worldRef": dict,
+    "logId": str,
+    "timestamp": str,
+    "serviceType": str,
+    "level": str,
+    "msg": str,
+}
+AUDIT = {"_id": str, "model": str, "documentId": str, "createdAt": str, "updatedAt": str}
+LEDGER = {
+    "_id": str,
+    "worldRef": dict,
+    "cash": float,
+    "totalReceivables": float,
+    "totalPayables": float,
+    "netPosition": float,
+}
+POLICY = {"enabled": bool, "probability": float, "scenarios": list}
+PAGE = {"totalCount": int, "limit": int, "hasMore": bool}
+ITEMS = {"items": list, **PAGE}
+VERIFICATION = {
+    "passed": bool,
+    "ticketId": str,
+    "worldId": str,
+    "timestamp": str,
+    "totalChecks": int,
+    "passedChecks": int,
+    "failedChecks": int,
+    "verificationDurationMs": int,
+}
+DASHBOARD = {
+    "inventory": dict,
+    "receiving": dict,
+    "fulfillment": dict,
+    "tasks": dict,
+}
+FULFILLMENT = (
+    "total active created released allocated picking picked packing packed shipped rushOrders".split()  # noqa: SIM905
+)
+
+CHAOS = {
+    "enabled": True,
+    "probability": 1.0,
+    "scenarios": [{"type": "format_change", "weight": 1, "description": ""}],
+}
+DONE = {"success": bool}
+
+# route, body, status, keys of the body's data (None: the body itself is not enveloped, see BARE)
+CONTRACT: list[tuple[str, Any, int, dict[str, Any] | None]] = [
+    ("GET /world", None, 200, {"worlds": list}),
+    ("GET /world/layouts", None, 200, None),
+    ("GET /world/layouts/process-outbound", None, 200, {"id": str, "name": str, "docs": str}),
+    ("GET /world/{w}", None, 200, WORLD),
+    ("PATCH /world/{w}", {"description": "changed"}, 200, WORLD),
+    ("GET /world/{w}/capabilities", None, 200, {"worldId": str, "count": int, "capabilityIds": list}),
+    ("GET /world/{w}/chaos", None, 200, {"worldId": str, "worldName": str, "chaos": dict}),
+    ("PUT /world/{w}/chaos", CHAOS, 200, {"worldId": str, "chaos": dict, "message": str}),
+    ("DELETE /world/{w}/chaos", None, 200, {"worldId": str, "message": str}),
+    ("GET /chaos/presets", None, 200, None),
+    ("GET /chaos/presets/light", None, 200, {"id": str, "policy": dict}),
+    ("GET /chaos/status", None, 200, {"enabled": bool, "stats": dict}),
+    ("GET /{w}/audit-logs", None, 200, None),
+    ("GET /{w}/logs", None, 200, ITEMS),
+    ("GET /{w}/tickets", None, 200, ITEMS),
+    ("POST /{w}/tickets", {"title": "t", "description": "d", "requester": "r"}, 201, TICKET),
+    ("GET /{w}/tickets/{ticket}", None, 200, TICKET),
+    ("PUT /{w}/tickets/{ticket}", {"assignedTo": "somebody"}, 200, TICKET),
+    ("PATCH /{w}/tickets/{ticket}/status", {"status": "open"}, 200, TICKET),
+    ("PATCH /{w}/tickets/{ticket}/work-notes", {"workNotes": [{"author": "a", "note": "n"}]}, 200, TICKET),
+    ("GET /{w}/ledger", None, 200, LEDGER),
+    ("PATCH /{w}/ledger", {"cash": 5000.0}, 200, LEDGER),
+    ("POST /{w}/ledger", {"cash": 6000.0}, 201, LEDGER),
+    ("PATCH /{w}/ledger/increment", {"cashDelta": 1.0}, 200, LEDGER),
+    (
+        "GET /{w}/ledger/analytics/summary",
+        None,
+        200,
+        {"totalCash": float, "totalNetPosition": float, "ledgerCount": int},
+    ),
+    (
+        "GET /{w}/finance/summary",
+        None,
+        200,
+        {
+            "totalIncoming": float,
+            "totalOutgoing": float,
+            "netBalance": float,
+            "transactionCount": int,
+            "avgTransactionAmount": float,
+        },
+    ),
+    ("GET /{w}/finance/transactions", None, 200, None),
+    (
+        "POST /{w}/finance/transactions",
+        {"type": "payment_in", "amount": 5.0, "sourceType": "manual", "sourceId": "x"},
+        201,
+        {"transactionId": str, "type": str, "amount": float},
+    ),
+    ("GET /{w}/edi", None, 200, None),
+    (
+        "POST /{w}/edi",
+        {"partnerId": "P1", "docType": "850", "direction": "INBOUND", "rawEdi": "ISA"},
+        201,
+        {"_id": str, "docType": str, "direction": str, "status": str},
+    ),
+    ("GET /{w}/edi/{edi}", None, 200, {"_id": str, "status": str}),
+    ("PATCH /{w}/edi/{edi}", {"payload": {"a": 1}}, 200, {"_id": str, "status": str}),
+    ("POST /{w}/edi/{edi}/requeue", None, 200, {"_id": str, "status": str}),
+    ("PATCH /{w}/edi/{edi}/status", {"status": "ARCHIVED"}, 200, {"_id": str, "status": str}),
+    (
+        "GET /{w}/edi/statistics/invoice",
+        None,
+        200,
+        {"total": int, "errored": int, "rejectionRate": float, "firstPassAcceptanceRate": float},
+    ),
+    ("GET /{w}/wms/operations-dashboard", None, 200, DASHBOARD),
+    ("GET /{w}/wms/inventory", None, 200, {"items": list, "pagination": dict}),
+    ("GET /{w}/wms/outbound-orders/status?status=PENDING", None, 200, ITEMS),
+    ("GET /{w}/wms/outbound-orders/metrics", None, 200, {"totalOrders": int, "onTimeShipments": int}),
+    ("GET /{w}/wms/outbound-orders/{order}", None, 200, {"orderId": str, "orderStatus": str, "lines": list}),
+    ("PUT /{w}/wms/outbound-orders/{order}/priority", {"priority": "HIGH"}, 200, {"orderPriority": str}),
+    (
+        "PUT /{w}/wms/outbound-orders/{order}/lines/1/allocate",
+        {"allocatedQuantity": 1},
+        200,
+        {"orderId": str},
+    ),
+    ("PUT /{w}/wms/outbound-orders/{order}/status", {"status": "CANCELLED"}, 200, {"orderStatus": str}),
+    ("GET /{w}/erp/companies", None, 200, None),
+    ("GET /{w}/erp/products", None, 200, None),
+    ("GET /{w}/erp/invoices", None, 200, None),
+    ("GET /{w}/erp/payments", None, 200, None),
+    ("PUT /{w}/od/schedules/pause", None, 200, {"message": str, "count": int}),
+    ("PUT /{w}/od/schedules/resume", None, 200, {"message": str, "count": int}),
+    ("GET /{w}/od/schedules/status", None, 200, {"status": str}),
+    ("GET /{w}/od/descriptors", None, 200, None),
+    ("GET /{w}/od/descriptors/od-inbound-edi", None, 200, {"name": str, "type": str}),
+    ("GET /{w}/od/descriptors/od-inbound-edi/schedules", None, 200, None),
+    (
+        "POST /{w}/od/descriptors/od-inbound-edi/schedule",
+        {"type": "recurring", "interval": "30 minutes"},
+        201,
+        {"jobId": str, "nextRunAt": str, "type": str},
+    ),
+    ("DELETE /{w}/tickets/{ticket}", None, 200, DONE),
+    ("POST /world/{w}/reset", None, 200, {"success": bool, "message": str, "seedResult": dict}),
+    ("DELETE /world/{w}", None, 200, DONE),
+]
+
+
+def has(value: Any, keys: dict[str, Any]) -> None:
+    assert isinstance(value, dict)
+    for key, kind in keys.items():
+        assert key in value, f"{key} is missing in {sorted(value)}"
+        fits = isinstance(value[key], int | float) if kind is float else isinstance(value[key], kind)
+        assert fits, f"{key}: {value[key]!r} is no {kind}"
+
+
+def made() -> tuple[LocalApi, dict[str, str]]:
+    """A server with a world in which something of everything exists."""
+    api = LocalApi()
+    created = api.dispatch("POST", "/world", body={"name": "contract", "layout": "process-outbound"})
+    world = created.body["world"]["_id"]
+    for _ in range(3):
+        inject(api, world)
+    tick(api, world, 2)
+    api.dispatch("PUT", f"/world/{world}/chaos", body=CHAOS)
+    inject(api, world)
+    tick(api, world, 2)
+    stuck = api.dispatch("GET", f"/{world}/edi", {"status": "ERRORED"}).body["data"][0]
+    ticket = api.dispatch("GET", f"/{world}/tickets").body["data"]["items"][0]
+    return api, {"w": world, "edi": stuck["_id"], "order": "O1", "ticket": ticket["_id"]}
+
+
+def inject(api: LocalApi, world: str) -> None:
+    body = {"partnerId": "P1", "docType": "850", "direction": "INBOUND", "rawEdi": ""}
+    assert api.dispatch("POST", f"/{world}/edi", body=body).status == 201
+
+
+def tick(api: LocalApi, world: str, count: int = 1) -> None:
+    for _ in range(count):
+        api.dispatch("POST", "/world/act", body={"path": f"/{world}/od/schedules/status"})
+
+
+def call(api: LocalApi, route: str, body: Any, ids: dict[str, str]) -> Reply:
+    method, _, target = route.partition(" ")
+    path, _, query = target.format(**ids).partition("?")
+    return api.dispatch(method, path, dict([query.split("=")]) if query else {}, body)
+
+
+@pytest.mark.parametrize(("route", "body", "status", "keys"), CONTRACT, ids=[entry[0] for entry in CONTRACT])
+def test_route_answers_as_the_facts_say(
+    route: str, body: Any, status: int, keys: dict[str, Any] | None
+) -> None:
+    api, ids = made()
+    reply = call(api, route, body, ids)
+    assert reply.status == status, reply.body
+    has(reply.body, ENVELOPE)
+    has(reply.body["meta"], META)
+    assert reply.body["status"] == status
+    if keys is not None:
+        has(reply.body["data"], keys)
+    else:
+        assert isinstance(reply.body["data"], list)
+
+
+def test_every_route_of_the_server_is_in_the_contract() -> None:
+    api, ids = made()
+    covered = set()
+    for route, *_ in CONTRACT:
+        method, _, target = route.partition(" ")
+        segments = target.format(**ids).partition("?")[0].strip("/").split("/")
+        covered.add((method, len(segments), segments[0] == ids["w"], segments[-1]))
+    elsewhere = {"POST /world", "POST /world/act", "GET /docs", "GET /docs/mesh", "GET /{w}/overview"}
+    elsewhere |= {"POST /{w}/verification/verify-ticket", "POST /{w}/verification/verify-entity"}
+    elsewhere |= {
+        f"{verb} /{{w}}/erp/{part}" for verb in ("GET", "PUT") for part in ("invoices/{id}", "payments/{id}")
+    }
+    elsewhere |= {"PUT /{w}/erp/invoices/{id}/status", "PUT /{w}/erp/payments/{id}/allocations"}
+    routes = list(_routes(api._router._root, ""))
+    assert len(routes) > 60
+    missing = []
+    for route in routes:
+        if route in elsewhere:
+            continue
+        method, _, path = route.partition(" ")
+        segments = path.strip("/").split("/")
+        wild = segments[-1].startswith("{")
+        hit = any(
+            one[0] == method and one[1] == len(segments) and (wild or one[3] == segments[-1])
+            for one in covered
+        )
+        if not hit:
+            missing.append(route)
+    assert missing == []
+
+
+def _routes(node: Any, path: str) -> Any:
+    yield from (f"{method} {path}" for method in node.handlers)
+    for name, child in node.literals.items():
+        yield from _routes(child, f"{path}/{name}")
+    if node.wild is not None:
+        yield from _routes(node.wild, f"{path}/{{{node.wild.name}}}")
+
+
+def test_create_is_not_enveloped_and_answers_200() -> None:
+    api = LocalApi()
+    body = {
+        "name": "one",
+        "layout": "process-outbound",
+        "description": None,
+        "is_default": False,
+        "realHoursPerSimDay": None,
+        "chaos": {"processChaosEnabled": True, "infraChaosEnabled": False},
+    }
+    reply = api.dispatch("POST", "/world", {"stream": "false"}, body)
+    assert reply.status == 200
+    has(reply.body["world"], WORLD)
+    assert reply.body["world"]["chaos"]["processChaosEnabled"] is True
+    has(reply.body["world"]["chaos"], POLICY)
+    has(
+        reply.body["capabilities"],
+        {"samplingType": str, "count": int, "ids": list, "validationWarnings": list},
+    )
+    assert len(reply.body["npcCompanies"]) == 5
+    assert len(reply.body["productsForMpc"]) == 20
+
+
+def test_records_have_every_required_key() -> None:
+    api, ids = made()
+    data = api.dispatch("GET", f"/{ids['w']}/logs").body["data"]["items"]
+    for record in data:
+        has(record, LOG)
+        assert record["serviceType"] in {
+            "edi",
+            "erp",
+            "as2",
+            "translator",
+            "validator",
+            "gateway",
+            "infra",
+            "other",
+        }
+    audits = api.dispatch("GET", f"/{ids['w']}/audit-logs").body["data"]
+    assert audits
+    for record in audits:
+        has(record, AUDIT)
+    for record in api.dispatch("GET", f"/{ids['w']}/tickets").body["data"]["items"]:
+        has(record, TICKET)
+        assert record["metadata"]["failureType"] == "format_change"
+    fulfillment = api.dispatch("GET", f"/{ids['w']}/wms/operations-dashboard").body["data"]["fulfillment"]
+    assert set(FULFILLMENT) <= set(fulfillment)
+
+
+def test_verification_is_bare_and_looks_at_the_world_again() -> None:
+    api, ids = made()
+    path = f"/{ids['w']}/verification/verify-ticket"
+    before = api.dispatch("POST", path, body={"ticketId": ids["ticket"]})
+    has(before.body, VERIFICATION)
+    assert before.body["passed"] is False
+    assert before.body["failureReason"] == "format_change"
+    api.dispatch("PATCH", f"/{ids['w']}/edi/{ids['edi']}", body={"payload": {"fixed": True}})
+    api.dispatch("POST", f"/{ids['w']}/edi/{ids['edi']}/requeue")
+    tick(api, ids["w"])
+    assert api.dispatch("POST", path, body={"ticketId": ids["ticket"]}).body["passed"] is True
+    entity = f"/{ids['w']}/verification/verify-entity"
+    found = api.dispatch("POST", entity, body={"odId": "od-inbound-edi", "entityId": "O1"})
+    has(found.body, VERIFICATION)
+    lower = api.dispatch("POST", entity, body={"odId": "x", "entityId": "O1", "entityType": "order"})
+    assert (lower.status, set(lower.body)) == (400, {"error"})
+
+
+def test_each_family_of_errors_has_its_own_shape() -> None:
+    api, ids = made()
+    world = ids["w"]
+    standard = [
+        api.dispatch("GET", "/world/nope"),
+        api.dispatch("GET", "/nope/logs"),
+        api.dispatch("GET", f"/{world}/edi/E999"),
+        api.dispatch("POST", "/world", body={"layout": "process-outbound"}),
+        api.dispatch("POST", "/world", body={"name": "x", "layout": "unknown"}),
+        api.dispatch("GET", f"/{world}/no/such/route"),
+    ]
+    for reply in standard:
+        assert reply.status in {400, 404}
+        has(reply.body, {"success": bool, "status": int, "error": str, "meta": dict})
+        assert reply.body["status"] == reply.status
+    ledger = api.dispatch("PATCH", f"/{world}/ledger/increment", body={})
+    assert (ledger.status, set(ledger.body)) == (400, {"success", "status", "error"})
+    chaos = api.dispatch("PUT", f"/world/{world}/chaos", body={"enabled": True})
+    assert (chaos.status, set(chaos.body)) == (400, {"success", "error"})
+    verification = api.dispatch("POST", f"/{world}/verification/verify-ticket", body={"ticketId": "T99"})
+    assert (verification.status, set(verification.body)) == (404, {"error"})
+    wrong_method = api.dispatch("DELETE", f"/{world}/ledger")
+    assert wrong_method.status == 405
+
+
+def test_act_forwards_status_and_body_and_lets_time_pass() -> None:
+    api, ids = made()
+    world = ids["w"]
+    before = api.dispatch("GET", f"/world/{world}").body["data"]["updatedAt"]
+    plain = api.dispatch("GET", f"/{world}/edi/{ids['edi']}")
+    acted = api.dispatch(
+        "POST",
+        "/world/act",
+        body={"path": "/:worldId/edi/:id", "params": {"worldId": world, "id": ids["edi"]}},
+    )
+    assert (acted.status, acted.body["data"]) == (plain.status, plain.body["data"])
+    assert api.dispatch("GET", f"/world/{world}").body["data"]["updatedAt"] > before
+    missing = api.dispatch("POST", "/world/act", body={"path": f"/{world}/edi/E999", "method": "GET"})
+    assert missing.status == 404
+    created = api.dispatch(
+        "POST",
+        "/world/act",
+        body={
+            "path": f"/{world}/tickets",
+            "method": "POST",
+            "body": {"title": "t", "description": "d", "requester": "r"},
+        },
+    )
+    assert created.status == 201
+    for body in (
+        None,
+        {},
+        {"path": 3},
+        {"path": "/x", "method": "get"},
+        {"path": "/world/act", "method": "POST"},
+    ):
+        assert api.dispatch("POST", "/world/act", body=body).status == 400
+    listed = api.dispatch(
+        "POST", "/world/act", body={"path": f"/{world}/edi", "query": {"status": "ERRORED"}}
+    )
+    assert {item["status"] for item in listed.body["data"]} == {"ERRORED"}
+    assert ids["edi"] in [item["_id"] for item in listed.body["data"]]
+
+
+def test_pages_follow_their_cursors_to_the_end() -> None:
+    api, ids = made()
+    world = ids["w"]
+    for _ in range(25):
+        inject(api, world)
+    seen: list[str] = []
+    query: dict[str, str] = {"limit": "7"}
+    while True:
+        body = api.dispatch("GET", f"/{world}/edi", query).body
+        seen += [item["_id"] for item in body["data"]]
+        facts = body["pagination"]
+        assert facts["totalCount"] == 29
+        if not facts["hasMore"]:
+            assert facts["nextCursor"] is None
+            break
+        query["cursor"] = facts["nextCursor"]
+    assert seen == [f"E{number}" for number in range(1, 30)]
+    for index in range(24):
+        api.dispatch("POST", "/world", body={"name": f"w{index}", "layout": "process-outbound"})
+    first = api.dispatch("GET", "/world", {"limit": "50"}).body["data"]
+    assert len(first["worlds"]) == 20
+    rest = api.dispatch("GET", "/world", {"cursor": first["nextCursor"]}).body["data"]
+    assert len(rest["worlds"]) == 5
+    assert rest["nextCursor"] is None
+
+
+def test_a_reset_keeps_the_id_and_begins_anew() -> None:
+    api, ids = made()
+    world = ids["w"]
+    api.dispatch(
+        "PATCH", f"/world/{world}", body={"samplingStrategy": {"type": "seeded", "count": 1, "seed": 5}}
+    )
+    assert api.dispatch("POST", f"/world/{world}/reset").status == 200
+    assert api.dispatch("GET", f"/{world}/tickets").body["data"]["totalCount"] == 0
+    assert api.dispatch("GET", f"/{world}/ledger").body["data"]["cash"] == 20_000
+    assert api.worlds.by_id[world].simulation.seed == 5
+
+
+def test_deleted_worlds_are_gone_and_names_are_unique() -> None:
+    api, ids = made()
+    taken = api.dispatch("POST", "/world", body={"name": "contract", "layout": "process-outbound"})
+    assert taken.status == 400
+    assert api.dispatch("DELETE", f"/world/{ids['w']}").status == 200
+    assert api.dispatch("DELETE", f"/world/{ids['w']}").status == 404
+    assert api.dispatch("GET", f"/{ids['w']}/edi").status == 404
+
+
+def test_real_time_worlds_follow_the_clock_and_not_the_actions() -> None:
+    now = [0.0]
+    api = LocalApi(real_time=True, clock=lambda: now[0])
+    world = api.dispatch("POST", "/world", body={"name": "r", "layout": "process-outbound"}).body["world"][
+        "_id"
+    ]
+    tick(api, world, 5)
+    assert api.worlds.by_id[world].now == 0.0
+    now[0] = 3600.0  # an hour at two real hours a simulated day
+    api.dispatch("GET", f"/world/{world}")
+    assert api.worlds.by_id[world].now == pytest.approx(720.0)
