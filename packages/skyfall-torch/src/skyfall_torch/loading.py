@@ -77,9 +77,10 @@ def load_language_model(config: LanguagePolicyConfig) -> Any:
             model = _with_new_adapter(model, config.lora, config.seed)
     model = model.to(resolve_device(config.device))
     if config.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-        if is_peft(model):
-            model.enable_input_require_grads()
+        enable = (
+            getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+        )
+        enable({"use_reentrant": False})
     return model
 
 

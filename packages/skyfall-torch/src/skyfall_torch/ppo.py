@@ -261,9 +261,12 @@ class PPOBackend:
             anchored = self.policy.trainable_parameters()
             tally.add("anchor", add_anchor_gradient(anchored, self._initial, self.config.kl_coeff))
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
-        if not self._scaler.is_enabled():  # with loss scaling, a step that overflowed is skipped instead
+        if not self._scaler.is_enabled():
             self._require_finite("the gradient's norm", norm, batch, rows)
-        tally.add("grad_norm", norm)
+        if bool(torch.isfinite(norm)):
+            tally.add("grad_norm", norm)
+        else:  # the loss scale was too large: the scaler skips this step and lowers it
+            tally.add("steps_skipped", 1.0)
         self._set_learning_rates()
         self._scaler.step(self.optimizer)
         self._scaler.update()
@@ -410,7 +413,7 @@ class PPOBackend:
         if not bool(torch.isfinite(value)):
             self.optimizer.zero_grad(set_to_none=True)
             fresh = [batch.steps[row] for row in rows if row < len(batch.steps)]
-            raise NonFiniteLossError(what, float(value), sorted(fresh))
+            raise NonFiniteLossError(what, value.item(), sorted(fresh))
 
     def _set_learning_rates(self) -> None:
         """Linear warm-up to the rates the optimizer came with; without one they stay untouched."""
