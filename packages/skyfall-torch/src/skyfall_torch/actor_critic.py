@@ -179,9 +179,9 @@ class ActorCriticPolicy(nn.Module):
         Raises:
             ValueError: If `samples` is empty.
         """
-        logprobs, _, values = self.score(samples)
-        logprobs = logprobs.unsqueeze(1)
-        return Evaluation(logprobs, torch.ones_like(logprobs, dtype=torch.bool), values)
+        logprobs, entropies, values = self.score(samples)
+        mask = torch.ones((len(samples), 1), dtype=torch.bool, device=values.device)
+        return Evaluation(logprobs.unsqueeze(1), mask, values, entropies.unsqueeze(1))
 
     def score(self, samples: Sequence[ActorCriticSample]) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities, entropies and values, each `(B,)`.

@@ -2,6 +2,7 @@
 
 RunError (core)
 ├── SampleCountError      the policy's record does not match the window
+├── FisherError           nothing to consolidate on, or information that is zero everywhere
 └── NonFiniteLossError    a loss or gradient that is NaN or infinite; no step was taken
 """
 
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 
 from skyfall_core.errors import RunError
 
-__all__ = ["NonFiniteLossError", "SampleCountError"]
+__all__ = ["FisherError", "NonFiniteLossError", "SampleCountError"]
 
 
 class SampleCountError(RunError):
@@ -21,6 +22,10 @@ class SampleCountError(RunError):
             "transition must come from one call of `act` (or one row of `act_batch`) on the policy being "
             "trained, and nobody else may call `take_generated`"
         )
+
+
+class FisherError(RunError):
+    """A Fisher estimate that would protect nothing while looking as if it did."""
 
 
 class NonFiniteLossError(RunError):

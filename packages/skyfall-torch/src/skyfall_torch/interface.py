@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from skyfall_torch.tokens import ActionTokens
 
-__all__ = ["Evaluation", "Sample", "SupportsActBatch", "TrainablePolicy"]
+__all__ = ["Evaluation", "Sample", "SupportsActBatch", "SupportsValues", "TrainablePolicy"]
 
 
 class Sample(Protocol):
@@ -38,11 +38,14 @@ class Evaluation(NamedTuple):
             t, whatever precedes it. Zero where `mask` is False.
         mask: (B, T) boolean, True where the action has a token.
         values: (B,) the critic's estimate, one a sample.
+        entropies: (B, T) entropy of the distribution each token was drawn from, for policies that can
+            say it cheaply; None otherwise.
     """
 
     logprobs: Tensor
     mask: Tensor
     values: Tensor
+    entropies: Tensor | None = None
 
 
 SampleT = TypeVar("SampleT", bound=Sample)
@@ -109,3 +112,11 @@ class SupportsActBatch(Protocol):
 
     def act_batch(self, observations: Sequence[Any]) -> list[Any]:
         """One action an observation, in the same order."""
+
+
+@runtime_checkable
+class SupportsValues(Protocol):
+    """A policy whose critic can judge an observation that was not acted on."""
+
+    def values_of(self, observations: Sequence[Any]) -> Tensor:
+        """(N,) estimates; nothing is recorded."""

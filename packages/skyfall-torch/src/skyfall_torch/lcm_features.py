@@ -9,6 +9,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "STATE_DIM",
     "WRITTEN_DIM",
     "HashMode",
+    "feature_buckets",
     "regime_description",
     "state_features",
 ]
@@ -71,14 +73,28 @@ def state_features(
     """
     if width < 1:
         raise ValueError(f"width is {width!r}; a feature vector has at least 1 entry")
-    bucket_of = _stable_hash if HashMode(hash_mode) is HashMode.STABLE else hash
-    buckets = min(WRITTEN_DIM, width)
     features = [0.0] * width
-    for path in set(_key_paths(state, "")):
-        features[bucket_of(path) % buckets] = 1.0
+    for bucket in feature_buckets(state, HashMode(hash_mode), min(WRITTEN_DIM, width)):
+        features[bucket] = 1.0
     return features
 
 
+def feature_buckets(state: Any, hash_mode: HashMode, buckets: int) -> frozenset[int]:
+    """The entries of the feature vector that are 1.
+
+    Args:
+        state: A JSON-like observation.
+        hash_mode: The hash.
+        buckets: How many entries can be written.
+
+    Raises:
+        TypeError: For a part of the observation that is not JSON-like.
+    """
+    bucket_of = _stable_hash if hash_mode is HashMode.STABLE else hash
+    return frozenset(bucket_of(path) % buckets for path in set(_key_paths(state, "")))
+
+
+@lru_cache(maxsize=65536)
 def _stable_hash(path: str) -> int:
     return int.from_bytes(hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 

@@ -17,6 +17,7 @@ __all__ = [
     "RatioMode",
     "add_anchor_gradient",
     "clipped_policy_loss",
+    "clipped_value_loss",
     "explained_variance",
     "importance_ratio",
     "kl_estimate",
@@ -133,6 +134,24 @@ def value_loss(values: Tensor, returns: Tensor, count: float) -> Tensor:
         count: Samples in the whole minibatch.
     """
     return (values - returns).square().sum() / count
+
+
+def clipped_value_loss(
+    values: Tensor, old: Tensor, returns: Tensor, clip_range: float, count: float
+) -> Tensor:
+    """The larger of two squared errors: of the values, and of values kept near the old ones.
+
+    Args:
+        values: (B,) estimates.
+        old: (B,) estimates of the weights that the update began with.
+        returns: (B,) targets.
+        clip_range: How far from the old estimates.
+        count: Samples in the whole minibatch.
+
+    Source: the form of OpenAI's baselines; Engstrom et al. 2020, arXiv 2005.12729, section 3.
+    """
+    near = old + (values - old).clamp(-clip_range, clip_range)
+    return torch.maximum((values - returns).square(), (near - returns).square()).sum() / count
 
 
 def kl_estimate(current: Tensor, reference: Tensor, mask: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 
 from skyfall_core.errors import ConfigError, suggestion
 
-__all__ = ["LanguagePolicyConfig", "SamplingConfig", "ValuePosition", "checked_options"]
+__all__ = ["LanguagePolicyConfig", "SamplingConfig", "ValuePosition", "checked_options", "split_options"]
 
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
@@ -131,3 +131,30 @@ class LanguagePolicyConfig:
     def sampling(self) -> SamplingConfig:
         """The part that says how responses are drawn."""
         return SamplingConfig(self.max_new_tokens, self.temperature, self.top_p, self.top_k, self.seed)
+
+
+def split_options(
+    own: type, base: type, options: Mapping[str, Any], where: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Flat options sorted into those of a backend's own dataclass and those of PPO.
+
+    Args:
+        own: The backend's dataclass.
+        base: PPO's.
+        options: What was asked for.
+        where: The place to name in an error.
+
+    Returns:
+        Keywords for the first, keywords for the second.
+
+    Raises:
+        ConfigError: If one is unknown to both; the nearest known name is given.
+    """
+    mine, theirs = ({field.name for field in fields(kind)} for kind in (own, base))
+    for name in options:
+        if name not in mine | theirs:
+            raise ConfigError(f"{where}: unknown option {name!r}; {suggestion(name, mine | theirs)}")
+    return (
+        {name: value for name, value in options.items() if name in mine},
+        {name: value for name, value in options.items() if name not in mine},
+    )

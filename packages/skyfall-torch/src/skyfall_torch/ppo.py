@@ -24,31 +24,35 @@ from torch.nn import functional
 
 from skyfall_core.advantage import GAEMode, compute_gae
 from skyfall_core.base import RolloutWindow
-from skyfall_core.errors import CheckpointError
+from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_torch.checkpoints import read_state, write_state
 from skyfall_torch.errors import NonFiniteLossError
 from skyfall_torch.her import HERBuffer
-from skyfall_torch.interface import TrainablePolicy
+from skyfall_torch.interface import Evaluation, SupportsValues, TrainablePolicy
 from skyfall_torch.losses import (
     RatioMode,
     add_anchor_gradient,
     clipped_policy_loss,
+    clipped_value_loss,
     explained_variance,
     importance_ratio,
     kl_estimate,
     normalized,
     reinforced_mask,
+    sequence_mean,
     value_loss,
 )
 from skyfall_torch.options import checked_options
 from skyfall_torch.ppo_batch import Targets, TokenBatch, batch_of
-from skyfall_torch.ppo_config import OldPolicyPass, PPOConfig, Precision
+from skyfall_torch.ppo_config import AdvantageScope, OldPolicyPass, PPOConfig, Precision, Truncation
 from skyfall_torch.randomness import OwnRandomness
+from skyfall_torch.successors import cut_successors
 from skyfall_torch.tally import Tally
 from skyfall_torch.tokens import ActionTokens
 
 __all__ = [
     "ActionTokens",
+    "AdvantageScope",
     "GAEMode",
     "OldPolicyPass",
     "PPOBackend",
@@ -56,6 +60,7 @@ __all__ = [
     "Precision",
     "RatioMode",
     "TokenBatch",
+    "Truncation",
 ]
 
 _AUTOCAST = {Precision.BFLOAT16: torch.bfloat16, Precision.FLOAT16: torch.float16}
@@ -160,7 +165,10 @@ class PPOBackend:
         Raises:
             SampleCountError: If the policy recorded another number of actions, or none.
         """
-        return batch_of(self.policy.take_generated(), window, self.config.gae)
+        batch = batch_of(self.policy.take_generated(), window, self.config.gae)
+        if self.config.truncation is Truncation.TERMINAL:
+            return batch
+        return replace(batch, successors=cut_successors(window))
 
     def mix_replay(self, batch: TokenBatch) -> TokenBatch:
         """Add a batch to the replay buffer, then mix as many replayed rows into it.
@@ -203,7 +211,7 @@ class PPOBackend:
         """The old policy's view of the batch, and the advantages that follow from it."""
         logprobs, mask, values = self._score_all(batch)
         advantages, returns = compute_gae(
-            batch.rewards,
+            self._rewards_beyond_cuts(batch),
             values.double().tolist(),
             batch.episode_lengths,
             self.config.gamma,
@@ -216,11 +224,30 @@ class PPOBackend:
             logprobs=logprobs,
             mask=mask,
             values=values,
-            advantages=normalized(raw),
+            advantages=normalized(raw) if self.config.advantage_scope is AdvantageScope.BATCH else raw,
             returns=values.new_tensor(returns),
             raw_advantage_mean=float(raw.mean()),
             raw_advantage_std=float(raw.std()) if len(batch) > 1 else 0.0,
         )
+
+    @torch.no_grad()
+    def _rewards_beyond_cuts(self, batch: TokenBatch) -> Sequence[float]:
+        """Rewards, with what the critic expects behind a cut added to the step before it.
+
+        γ·V there is what a bootstrap adds to the residual of an episode's last step, and to nothing else.
+        """
+        if not batch.successors:
+            return batch.rewards
+        if not isinstance(self.policy, SupportsValues):
+            raise ConfigError(
+                f"truncation 'bootstrap': {type(self.policy).__name__} has no `values_of` to judge an "
+                "observation that was not acted on; use 'terminal'"
+            )
+        rewards = list(batch.rewards)
+        expected = self.policy.values_of(list(batch.successors.values())).double().tolist()
+        for row, value in zip(batch.successors, expected, strict=True):
+            rewards[row] += self.config.gamma * value
+        return rewards
 
     @torch.no_grad()
     def _score_all(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
@@ -242,18 +269,25 @@ class PPOBackend:
         self.policy.train(True)
         for _ in range(self.config.epochs):
             order = torch.randperm(len(batch)).tolist()
-            for rows in _chunks(order, self.config.minibatch_size):
-                self._step(batch, targets, rows, tally)
+            if not all(
+                self._step(batch, targets, rows, tally) for rows in _chunks(order, self.config.minibatch_size)
+            ):
+                break
         self.policy.train(False)
 
-    def _step(self, batch: TokenBatch, targets: Targets, rows: Sequence[int], tally: Tally) -> None:
-        """One optimizer step on the minibatch `rows`."""
+    def _step(self, batch: TokenBatch, targets: Targets, rows: Sequence[int], tally: Tally) -> bool:
+        """One optimizer step on the minibatch `rows`; False, and no step, once the policy moved enough."""
         self.optimizer.zero_grad(set_to_none=True)
-        minibatch = _Minibatch(len(rows), self._ratio_count([batch.samples[row] for row in rows]))
+        ratios = self._ratio_count([batch.samples[row] for row in rows])
+        minibatch = _Minibatch(len(rows), ratios, self._advantages_for(targets, rows), [])
         for part in _chunks(rows, self._pass_size):
             loss = self._loss(batch, targets, part, minibatch, tally)
             self._require_finite("the loss", loss, batch, rows)
             torch.autograd.backward(self._scaler.scale(loss))
+        if self._has_drifted(minibatch):
+            self.optimizer.zero_grad(set_to_none=True)
+            tally.put("stopped_early", 1.0)
+            return False
         self._scaler.unscale_(self.optimizer)
         for name, value in self._apply_auxiliary_regularization(batch).items():
             tally.add(name, value)
@@ -271,6 +305,20 @@ class PPOBackend:
         self._scaler.step(self.optimizer)
         self._scaler.update()
         self._optimizer_steps += 1
+        return True
+
+    def _advantages_for(self, targets: Targets, rows: Sequence[int]) -> Tensor:
+        """(N,) advantages of which those of `rows` are ready for the loss."""
+        if self.config.advantage_scope is AdvantageScope.BATCH:
+            return targets.advantages
+        ready, index = targets.advantages.clone(), list(rows)
+        ready[index] = normalized(targets.advantages[index])
+        return ready
+
+    def _has_drifted(self, minibatch: "_Minibatch") -> bool:
+        if self.config.target_kl is None:
+            return False
+        return float(sum(minibatch.drift)) / minibatch.ratios > 1.5 * self.config.target_kl
 
     def _loss(
         self, batch: TokenBatch, targets: Targets, rows: Sequence[int], minibatch: "_Minibatch", tally: Tally
@@ -285,16 +333,38 @@ class PPOBackend:
         old = targets.logprobs[index, : mask.shape[1]]
         ratio, weight = importance_ratio(scored.logprobs, old, mask, config.ratio)
         surrogate = clipped_policy_loss(
-            ratio, weight, targets.advantages[index], config.clip_range, minibatch.ratios
+            ratio, weight, minibatch.advantages[index], config.clip_range, minibatch.ratios
         )
-        critic = value_loss(scored.values, targets.returns[index], minibatch.rows)
+        minibatch.drift.append(surrogate.drift_sum)
+        returns = targets.returns[index]
+        if config.value_clip_range is None:
+            critic = value_loss(scored.values, returns, minibatch.rows)
+        else:
+            old_values, near = targets.values[index], config.value_clip_range
+            critic = clipped_value_loss(scored.values, old_values, returns, near, minibatch.rows)
         share = len(rows) / minibatch.rows
         tally.add("policy_loss", surrogate.loss, share)
         tally.add("value_loss", critic, share)
         tally.add("ratio_mean", surrogate.ratio_sum, weight.sum())
         tally.add("clip_fraction", surrogate.clipped_sum, weight.sum())
         tally.add("approx_kl", surrogate.drift_sum, weight.sum())
-        return surrogate.loss + config.value_coeff * critic
+        loss = surrogate.loss + config.value_coeff * critic
+        if not config.entropy_coeff:
+            return loss
+        entropy = self._entropy(scored, mask) / minibatch.ratios
+        tally.add("entropy", entropy, share)
+        return loss - config.entropy_coeff * entropy
+
+    def _entropy(self, scored: Evaluation, mask: Tensor) -> Tensor:
+        """Summed over what the ratios are taken of, so that dividing by their number gives a mean."""
+        if scored.entropies is None:
+            raise ConfigError(
+                f"entropy_coeff {self.config.entropy_coeff!r}: {type(self.policy).__name__} reports no "
+                "entropies; set it to 0"
+            )
+        if self.config.ratio is RatioMode.PER_TOKEN:
+            return (scored.entropies * mask).sum()
+        return sequence_mean(scored.entropies, mask).sum()
 
     def _divergence_from_start(self, batch: TokenBatch, targets: Targets) -> float:
         """KL of the current policy from the initial one on this batch's tokens."""
@@ -416,10 +486,13 @@ class PPOBackend:
             raise NonFiniteLossError(what, value.item(), sorted(fresh))
 
     def _set_learning_rates(self) -> None:
-        """Linear warm-up to the rates the optimizer came with; without one they stay untouched."""
-        if not self.config.warmup_steps:
+        """Linear warm-up to the rates the optimizer came with, and annealing from them; else untouched."""
+        warmup, anneal = self.config.warmup_steps, self.config.anneal_steps
+        if not (warmup or anneal):
             return
-        share = min(1.0, (self._optimizer_steps + 1) / self.config.warmup_steps)
+        share = min(1.0, (self._optimizer_steps + 1) / warmup) if warmup else 1.0
+        if anneal:
+            share *= max(0.0, 1.0 - self._optimizer_steps / anneal)
         for group, rate in zip(self.optimizer.param_groups, self._base_rates, strict=True):
             group["lr"] = rate * share
 
@@ -438,10 +511,19 @@ class PPOBackend:
 
 
 class _Minibatch(NamedTuple):
-    """How many rows, and how many ratios, the means of a minibatch are over."""
+    """What holds for a whole minibatch, however many passes it takes.
+
+    Attributes:
+        rows: How many rows its means are over.
+        ratios: How many ratios its means are over.
+        advantages: (N,) of which its own rows are ready for the loss.
+        drift: Sums of the passes so far whose mean estimates KL(old ‖ new).
+    """
 
     rows: int
     ratios: int
+    advantages: Tensor
+    drift: list[Tensor]
 
 
 @torch.no_grad()

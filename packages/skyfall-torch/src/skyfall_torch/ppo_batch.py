@@ -1,7 +1,7 @@
 """What an update is computed from: samples, rewards, and where episodes end."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
@@ -22,12 +22,15 @@ class TokenBatch:
         rewards: One a row.
         episode_lengths: Lengths of the episodes in row order; None where rows stand alone.
         steps: Environment step of each row that is fresh. Replayed rows follow the fresh ones and have none.
+        successors: Row to the observation after it, for the last row of every episode that was cut; only
+            where cut episodes are bootstrapped.
     """
 
     samples: Sequence[Any]
     rewards: Sequence[float]
     episode_lengths: Sequence[int] | None = None
     steps: Sequence[int] = ()
+    successors: Mapping[int, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -41,7 +44,7 @@ class Targets:
         logprobs: (N, T) log-probabilities under the old weights.
         mask: (N, T) True on reinforced tokens.
         values: (N,) the old critic's estimates.
-        advantages: (N,) normalized.
+        advantages: (N,) normalized over the batch, or raw where minibatches normalize.
         returns: (N,) targets of the critic.
         raw_advantage_mean: Mean before normalization.
         raw_advantage_std: Deviation before normalization; 0 for a single row.

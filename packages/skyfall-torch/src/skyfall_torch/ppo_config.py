@@ -9,7 +9,7 @@ from skyfall_torch.her import RelabelStrategy
 from skyfall_torch.losses import RatioMode
 from skyfall_torch.tokens import ActionTokens
 
-__all__ = ["OldPolicyPass", "PPOConfig", "Precision"]
+__all__ = ["AdvantageScope", "OldPolicyPass", "PPOConfig", "Precision", "Truncation"]
 
 
 class OldPolicyPass(str, Enum):
@@ -21,6 +21,24 @@ class OldPolicyPass(str, Enum):
 
     TRAIN = "train"
     EVAL = "eval"
+
+
+class AdvantageScope(str, Enum):
+    """What advantages are normalized over: the whole batch, as in the reference, or each minibatch."""
+
+    BATCH = "batch"
+    MINIBATCH = "minibatch"
+
+
+class Truncation(str, Enum):
+    """What lies behind the last step of an episode that was cut rather than ended.
+
+    `TERMINAL`, the reference: nothing, like behind any other end. `BOOTSTRAP` the critic's estimate for
+    the observation after it, which `skyfall_torch.successors:RecordSuccessors` keeps.
+    """
+
+    TERMINAL = "terminal"
+    BOOTSTRAP = "bootstrap"
 
 
 class Precision(str, Enum):
@@ -58,6 +76,14 @@ class PPOConfig:
             the whole minibatch's whatever the split.
         max_grad_norm: Longest gradient, critic and auxiliary penalties included.
         precision: What the forward passes compute in.
+        entropy_coeff: Weight of an entropy bonus; the policy must report entropies.
+        value_clip_range: How far a value may move from the old one before its error stops counting;
+            None bounds nothing.
+        advantage_scope: What advantages are normalized over.
+        anneal_steps: Optimizer steps over which the learning rate falls linearly to zero; 0 keeps it.
+        target_kl: An update stops early before a step at which `approx_kl` exceeds 1.5 times this; None
+            never stops.
+        truncation: What lies behind an episode that was cut; `bootstrap` needs `gae` episodic.
         seed: Seeds the order of minibatches, dropout and replay; None takes entropy from the system.
     """
 
@@ -81,6 +107,12 @@ class PPOConfig:
     gradient_accumulation: int = 1
     max_grad_norm: float = 1.0
     precision: Precision = Precision.FULL
+    entropy_coeff: float = 0.0
+    value_clip_range: float | None = None
+    advantage_scope: AdvantageScope = AdvantageScope.BATCH
+    anneal_steps: int = 0
+    target_kl: float | None = None
+    truncation: Truncation = Truncation.TERMINAL
     seed: int | None = 0
 
     def __post_init__(self) -> None:
@@ -93,6 +125,14 @@ class PPOConfig:
             self._check(getattr(self, name) > 0, name, "positive")
         self._check(self.value_coeff >= 0, "value_coeff", "0 or more")
         self._check(self.warmup_steps >= 0, "warmup_steps", "0 or more")
+        self._check(self.entropy_coeff >= 0, "entropy_coeff", "0 or more")
+        self._check(self.anneal_steps >= 0, "anneal_steps", "0 or more")
+        for name in ("value_clip_range", "target_kl"):
+            self._check(getattr(self, name) is None or getattr(self, name) > 0, name, "positive or null")
+        if self.truncation is Truncation.BOOTSTRAP and self.gae is not GAEMode.EPISODIC:
+            raise ConfigError(
+                "truncation 'bootstrap': without episodes there is no cut one; set gae to 'episodic'"
+            )
         for name in ("epochs", "minibatch_size", "gradient_accumulation"):
             self._check(getattr(self, name) >= 1, name, "1 or more")
 
