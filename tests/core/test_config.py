@@ -27,7 +27,7 @@ from skyfall_core.config import (
     parse_config,
 )
 from skyfall_core.documents import Document, yaml_text
-from skyfall_core.errors import ConfigError
+from skyfall_core.errors import ConfigError, suggestion
 from skyfall_core.plugins import Group
 
 MINIMAL = """\
@@ -36,6 +36,7 @@ algorithm: {name: random}
 rollout: {total_steps: 10}
 """
 ALGORITHMS = ", ".join(map(repr, plugins.catalogue(Group.ALGORITHMS)))
+POLICIES = suggestion("nope", plugins.catalogue(Group.POLICIES))
 
 
 @pytest.fixture
@@ -205,7 +206,7 @@ def test_sections_are_frozen() -> None:
         ),
         (
             MINIMAL.replace("random}", "random, policy: {factory: nope}}"),
-            "FILE:2: algorithm.policy.factory: unknown policy 'nope': none is known",
+            f"FILE:2: algorithm.policy.factory: unknown policy 'nope': {POLICIES}",
         ),
         (
             MINIMAL.replace("random}", "random, policy:}"),
