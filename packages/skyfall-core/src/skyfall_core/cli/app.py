@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from skyfall_core import __version__, plugins
 from skyfall_core.cli.plugins import list_plugins
@@ -77,9 +76,12 @@ def _add(app: typer.Typer, name: str) -> None:
             )
         command = plugins.load(plugin)
     except PluginError as error:
-        anything = {"ignore_unknown_options": True, "allow_extra_args": True}
-        told = escape(f"(cannot be loaded: {error})")
-        app.command(name, help=told, context_settings=anything)(guarded(_raising(error)))
+        app.command(
+            name,
+            help=f"Cannot be loaded: {error}",
+            short_help="(cannot be loaded; call it to see why)",
+            context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        )(guarded(_raising(error)))
         return
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)
