@@ -10,13 +10,14 @@ policy's, a replay buffer's) fills the cell's seed in; nothing is guessed from s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
 
-from skyfall_core.config import SEED, ExperimentConfig, parse_config
+from skyfall_core.config import SEED, ExperimentConfig, Seed, located, parse_config
 from skyfall_core.documents import Document, overridden, read_document
 from skyfall_core.errors import ConfigError
 from skyfall_core.validation import Section, explain, file_name
@@ -27,13 +28,33 @@ Overrides = dict[str, Any]
 Name = Annotated[str, AfterValidator(file_name)]
 
 
-def _distinct(seeds: list[int]) -> list[int]:
-    repeated = sorted({seed for seed in seeds if seeds.count(seed) > 1})
-    if repeated:
-        raise ValueError(
-            f"seed {repeated[0]} stands {seeds.count(repeated[0])} times; each cell needs its own"
-        )
-    return seeds
+P = TypeVar("P")
+T = TypeVar("T", bound=Sequence[Hashable])
+
+
+def _distinct(values: T) -> T:
+    value, count = max(Counter(values).items(), key=lambda item: item[1], default=(None, 0))
+    if count > 1:
+        raise ValueError(f"{value!r} stands {count} times; each cell needs its own")
+    return values
+
+
+def _form(tasks: Any) -> str | None:
+    """Which form of `tasks` a value has, so that its faults are told for that form alone."""
+    if isinstance(tasks, list):
+        return "[list]"
+    return "[mapping]" if isinstance(tasks, Mapping) else None
+
+
+Tasks = Annotated[
+    Annotated[list[Name], AfterValidator(_distinct), Tag("[list]")]
+    | Annotated[dict[Name, Overrides | None], Tag("[mapping]")],
+    Discriminator(
+        _form,
+        custom_error_type="tasks_type",
+        custom_error_message="Input should be a list of names or a mapping",
+    ),
+]
 
 
 class SweepConfig(Section):
@@ -43,10 +64,10 @@ class SweepConfig(Section):
     families: dict[Name, Overrides | None] = Field(
         min_length=1, description="Arm to the overrides that make it; the arm's name becomes `algorithm_id`."
     )
-    tasks: list[Name] | dict[Name, Overrides | None] = Field(
+    tasks: Tasks = Field(
         default_factory=list, description="Task names, or task to its overrides; none gives one unnamed task."
     )
-    seeds: Annotated[list[Annotated[int, Field(ge=0)]], AfterValidator(_distinct)] = Field(
+    seeds: Annotated[list[Seed], AfterValidator(_distinct)] = Field(
         min_length=1, description="One cell each, for every family and task."
     )
     output_dir: Path = Field(strict=False, description="Where the cells' directories go.")
@@ -93,43 +114,72 @@ def load_sweep(path: str | Path, overrides: Iterable[str] = ()) -> list[Experime
 
 def parse_sweep(document: Document) -> list[ExperimentConfig]:
     """The experiments a sweep document describes."""
-    content = dict(document.content)
-    if isinstance(content.get("output_dir"), str) and document.path is not None:
-        content["output_dir"] = str(document.path.parent / content["output_dir"])
     try:
-        sweep = SweepConfig.model_validate(content)
+        sweep = SweepConfig.model_validate(_located(document))
     except ValidationError as error:
         raise ConfigError(explain(error, document, SweepConfig)) from None
-    return expand_sweep(sweep, document.path)
+    return expand_sweep(sweep, document)
 
 
-def expand_sweep(sweep: SweepConfig, path: Path | None = None) -> list[ExperimentConfig]:
+def expand_sweep(sweep: SweepConfig, document: Document | None = None) -> list[ExperimentConfig]:
     """The experiments a sweep describes: family by family, in it task by task, in it seed by seed.
 
     Args:
         sweep: The matrix.
-        path: The document it came from; relative paths in cells are relative to it.
+        document: What it was read from, for the places in messages; relative paths in cells are
+            relative to it.
 
     Raises:
-        ConfigError: If a cell is no valid experiment; the cell is named.
+        ConfigError: If a cell is no valid experiment, or two would write to one place; the cell is
+            named.
     """
-    cells = []
-    for name, document in _cells(sweep, path):
+    cells: dict[str, ExperimentConfig] = {}
+    for name, cell in _cells(sweep, document or Document({})):
+        if name in cells:
+            raise ConfigError(f"cell {name}: two pairs of family and task give this name; rename one")
         try:
-            cells.append(parse_config(document))
+            cells[name] = parse_config(cell)
         except ConfigError as error:
             raise ConfigError("\n".join(f"cell {name}: {line}" for line in str(error).splitlines())) from None
-    return cells
+    return list(cells.values())
 
 
-def _cells(sweep: SweepConfig, path: Path | None) -> Iterator[tuple[str, Document]]:
+def _cells(sweep: SweepConfig, document: Document) -> Iterator[tuple[str, Document]]:
     output_dir = str(sweep.output_dir.absolute())
     for family, overrides in sweep.families.items():
         for task, task_overrides in sweep.overrides_by_task.items():
+            parts = ("base", f"families.{family}", f"tasks.{task}")
+            lines, settings = _beneath(document.lines, parts), _beneath(document.overrides, parts)
             for seed in sweep.seeds:
                 name = "-".join(part for part in (family, task, f"seed{seed}") if part)
                 identity = {"name": name, "seed": seed, "algorithm_id": family, "output_dir": output_dir}
                 if task is not None:
                     identity["task"] = task
                 cell = merge(merge(merge(sweep.base, overrides or {}), task_overrides), {"run": identity})
-                yield name, Document(cell, path)
+                yield name, Document(cell, document.path, lines, settings)
+
+
+def _beneath(places: Mapping[str, P], parts: Iterable[str]) -> dict[str, P]:
+    """Places in a sweep as places in one of its cells; the later of `parts` covers the earlier."""
+    return {
+        dotted.removeprefix(f"{part}."): place
+        for part in parts
+        for dotted, place in places.items()
+        if dotted.startswith(f"{part}.")
+    }
+
+
+def _located(document: Document) -> dict[str, Any]:
+    """The document's content with its relative paths made absolute."""
+    content = dict(document.content)
+    if "base" in content:
+        content["base"] = located(document, content["base"], "base")
+    for axis in ("families", "tasks"):
+        if isinstance(content.get(axis), Mapping):
+            content[axis] = {
+                name: located(document, overrides, f"{axis}.{name}")
+                for name, overrides in content[axis].items()
+            }
+    if isinstance(content.get("output_dir"), str):
+        content["output_dir"] = document.absolute("output_dir", content["output_dir"])
+    return content

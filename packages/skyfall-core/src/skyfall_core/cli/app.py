@@ -13,10 +13,18 @@ from skyfall_core.cli.reporting import guarded
 from skyfall_core.cli.run import run
 from skyfall_core.cli.sweep import sweep
 from skyfall_core.cli.validate import validate
-from skyfall_core.errors import PluginError
+from skyfall_core.errors import PluginConflictError, PluginError
 from skyfall_core.plugins import Group
 
 __all__ = ["build_app", "main"]
+
+
+BUILT_IN: dict[str, Callable[..., None]] = {
+    "run": run,
+    "sweep": sweep,
+    "validate": validate,
+    "plugins": list_plugins,
+}
 
 
 def main() -> None:
@@ -36,31 +44,44 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_root)
-    app.command("run")(guarded(run))
-    app.command("sweep")(guarded(sweep))
-    app.command("validate")(guarded(validate))
-    app.command("plugins")(guarded(list_plugins))
+    for name, command in BUILT_IN.items():
+        app.command(name)(guarded(command))
     for name in plugins.catalogue(Group.COMMANDS):
         _add(app, name)
     return app
 
 
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)
-    ] = False,
-) -> None:
-    if version:
+def _tell_version(asked: bool) -> None:
+    if asked:
         typer.echo(__version__)
         raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_tell_version),
+    ] = False,
+) -> None:
+    pass
 
 
 def _add(app: typer.Typer, name: str) -> None:
     """Add a plugin's command: a function, or a Typer application with commands of its own."""
     try:
-        command = plugins.load(plugins.find(Group.COMMANDS, name))
+        plugin = plugins.find(Group.COMMANDS, name)
+        if name in BUILT_IN:
+            raise PluginConflictError(
+                f"command {name!r} is built in and registered by {plugin.origin} too; uninstall that"
+            )
+        command = plugins.load(plugin)
     except PluginError as error:
-        app.command(name, help=f"(cannot be loaded: {error})")(guarded(_raising(error)))
+        app.command(
+            name,
+            help=f"Cannot be loaded: {error}",
+            short_help="(cannot be loaded; call it to see why)",
+            context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        )(guarded(_raising(error)))
         return
     if isinstance(command, typer.Typer):
         app.add_typer(command, name=name)

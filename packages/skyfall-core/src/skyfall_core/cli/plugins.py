@@ -19,7 +19,7 @@ def list_plugins(as_json: AsJson = False) -> None:
     if as_json:
         typer.echo(json.dumps({group.value: [_plain(plugin) for plugin in found[group]] for group in Group}))
         return
-    width = max(len(plugin.name) for members in found.values() for plugin in members)
+    width = max((len(plugin.name) for members in found.values() for plugin in members), default=0)
     for group, members in found.items():
         typer.echo(group.value)
         for plugin in members:
