@@ -288,7 +288,7 @@ def test_no_action_whatever_raises_or_reaches_the_books() -> None:
     env.reset(seed=10)
     world = simulation_of(env)
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(ANYTHING)
     def attempt(action: Any) -> None:
         env.step(action)

@@ -237,7 +237,7 @@ FORBIDDEN = {
 }
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.lists(SEGMENTS, min_size=1, max_size=6),
     st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "patch", "HEAD"]) | JSON,
@@ -268,7 +268,7 @@ def test_whatever_is_admitted_stays_inside_the_own_world_and_on_the_list(
         assert not FORBIDDEN & set(call.route.pattern)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(st.sampled_from(["path", "method", "params", "query", "body", "x"]), JSON))
 def test_no_action_does_more_than_be_refused(action: dict[str, Any]) -> None:
     refusal = ""

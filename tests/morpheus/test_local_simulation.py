@@ -263,7 +263,7 @@ class WorldMachine(RuleBasedStateMachine):
 
 TestWorldMachine = WorldMachine.TestCase
 TestWorldMachine.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=20, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 

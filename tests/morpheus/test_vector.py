@@ -454,7 +454,7 @@ def _unmerge(merged: dict[str, Any], index: int) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=60)
 @given(st.lists(INFO, min_size=3, max_size=3))
 def test_every_world_gets_its_own_info_back_out_of_the_merged_one(infos: list[dict[str, Any]]) -> None:
     envs = counters(3)

@@ -72,7 +72,7 @@ class MorpheusSettings:
         observe: `full` for the state and its text, `text` for the text alone.
         raw_logs: How many of the latest log records come with each observation's `state`.
         axes: Further axes for `bind_regime`, see `skyfall_morpheus.axes`.
-        connection: Fields of `ClientOptions`.
+        connection: Fields of `ClientOptions`; not shown, because headers may hold keys.
         rules: Fields of a local world's `Rules`.
     """
 
@@ -85,7 +85,7 @@ class MorpheusSettings:
     observe: Observe | str = Observe.FULL
     raw_logs: int = 0
     axes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    connection: Mapping[str, Any] = field(default_factory=dict)
+    connection: Mapping[str, Any] = field(default_factory=dict, repr=False)
     rules: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -1,8 +1,9 @@
 """Scripted policies that know how the local world works: controls, demonstrators, measured bounds.
 
 A playbook ranks tools; the policy takes the first that has something sensible to do. There is one for
-each canonical configuration, and what it earns there is the measured upper bound. They read the
-observation alone, as a learner does, but are told which configuration they are for.
+each canonical configuration, found by random search over rankings, and what it earns there is the
+measured upper bound. They read the observation alone, as a learner does, but are told which
+configuration they are for.
 """
 
 from __future__ import annotations
@@ -55,52 +56,77 @@ def _short_queue(state: State) -> bool:
 
 
 def _overdrawn(state: State) -> bool:
-    return bool(state["ledger"]["cash"] < -20_000)
+    return bool(state["ledger"]["cash"] < 0)
 
 
-_TICKETS = (Play("close_ticket"), Play("verify_ticket", when=_settled_ticket))
-_REPAIR = (
-    Play("requeue_edi"),
-    Play("correct_edi"),
-    Play("assign_ticket", when=_permission_needed),
-)
-_MONEY = (Play("ship_order", "due"), Play("send_invoice"), Play("apply_payment"))
+_VERIFY = Play("verify_ticket", when=_settled_ticket)
+_ASSIGN = Play("assign_ticket", when=_permission_needed)
 
 PLAYBOOKS: Mapping[str, Sequence[Play]] = {
-    "baseline": (*_MONEY, Play("allocate_order", "due"), Play("archive_edi"), *_REPAIR, *_TICKETS),
-    "edi_spike": (
-        Play("archive_edi"),
-        *_MONEY,
-        Play("allocate_order", "value"),
-        *_TICKETS,
-        Play("requeue_edi", "value"),
+    "baseline": (
+        Play("send_invoice"),
         Play("correct_edi", "value"),
-        Play("assign_ticket", when=_permission_needed),
-    ),
-    "infra_degradation": (
-        Play("requeue_edi"),
-        *_MONEY,
-        Play("allocate_order", "due"),
-        *_TICKETS,
+        Play("close_ticket"),
+        _ASSIGN,
+        Play("requeue_edi", "value"),
+        Play("allocate_order", "value"),
+        Play("apply_payment"),
+        Play("ship_order", "due"),
+        _VERIFY,
         Play("archive_edi"),
-        Play("correct_edi"),
     ),
-    "financial_pressure": (
-        Play("discount_invoice", "value", _overdrawn),
-        Play("send_invoice"),
-        Play("apply_payment"),
-        Play("ship_order", "value", lambda state: state["ledger"]["cash"] > -25_000),
-        Play("allocate_order", "due"),
-        *_REPAIR,
-        *_TICKETS,
-    ),
-    "workforce_constrained": (
+    # Two of three stuck documents are repeats, one call each; what is allocated must not swallow the day.
+    "edi_spike": (
+        Play("requeue_edi"),
+        _VERIFY,
         Play("ship_order", "value"),
-        Play("send_invoice"),
-        Play("apply_payment"),
         Play("allocate_order", "value", _short_queue),
-        *_REPAIR,
-        *_TICKETS,
+        _ASSIGN,
+        Play("archive_edi"),
+        Play("apply_payment"),
+        Play("correct_edi"),
+        Play("send_invoice"),
+        Play("close_ticket"),
+    ),
+    # Nothing can be corrected: a document goes through at the first try after its outage.
+    "infra_degradation": (
+        Play("requeue_edi", "value"),
+        Play("archive_edi"),
+        _ASSIGN,
+        Play("ship_order", "due"),
+        Play("apply_payment"),
+        Play("correct_edi"),
+        Play("allocate_order", "due", _short_queue),
+        Play("close_ticket"),
+        _VERIFY,
+        Play("send_invoice", "value"),
+    ),
+    # Every hour in debt costs more than a discount does.
+    "financial_pressure": (
+        Play("correct_edi", "value"),
+        _VERIFY,
+        Play("close_ticket"),
+        Play("ship_order", "due"),
+        Play("requeue_edi"),
+        Play("apply_payment"),
+        Play("discount_invoice", "value", _overdrawn),
+        Play("archive_edi"),
+        Play("allocate_order", "value", _short_queue),
+        Play("send_invoice"),
+        _ASSIGN,
+    ),
+    # One worker: only the most valuable orders are worth picking.
+    "workforce_constrained": (
+        Play("allocate_order", "value", _short_queue),
+        _ASSIGN,
+        Play("close_ticket"),
+        Play("send_invoice", "value"),
+        Play("correct_edi", "value"),
+        Play("archive_edi"),
+        Play("apply_payment"),
+        Play("ship_order", "due"),
+        Play("requeue_edi"),
+        _VERIFY,
     ),
 }
 """What to do first, by configuration."""
