@@ -84,13 +84,22 @@ class SingleWorldDriver:
     def collect(self, steps: int) -> RolloutWindow:
         """Take `steps` steps, in acting order."""
         env, policy, recorder = self._env, self._policy, self.recorder
+        says_logprob, says_value = hasattr(policy, "last_logprob"), hasattr(policy, "last_value")
+        says_rank = recorder is not None and hasattr(policy, "last_effective_rank")
         transitions: list[Transition] = []
         for step in range(self.step_index, self.step_index + steps):
             if self._ended:
                 self._observation = self._first_observation(None)
-            action = self._act(step)
+            seen = self._observation
+            try:
+                action = policy.act(seen)
+            except SkyfallError:
+                raise
+            except Exception as error:
+                raise policy_failed(policy, step, error) from error
             taken = owned(action)
-            logprob, value = getattr(policy, "last_logprob", None), getattr(policy, "last_value", None)
+            logprob = policy.last_logprob if says_logprob else None
+            value = policy.last_value if says_value else None
             try:
                 observation, given, terminated, truncated, info = env.step(action)
                 info = owned_info(info)
@@ -101,7 +110,7 @@ class SingleWorldDriver:
             label, boundary, origin = self._label(step, info)
             transition = Transition(
                 step,
-                self._observation,
+                seen,
                 taken,
                 as_reward(given),
                 bool(terminated),
@@ -117,19 +126,11 @@ class SingleWorldDriver:
             self._observation = owned(observation)
             self._ended = self._auto_reset and (transition.terminated or transition.truncated)
             if recorder is not None:
-                recorder(transition, origin, getattr(policy, "last_effective_rank", None))
+                recorder(transition, origin, policy.last_effective_rank if says_rank else None)
             if not math.isfinite(transition.reward):
                 raise reward_refused(env, step, given)
             transitions.append(transition)
         return RolloutWindow(transitions, self.run)
-
-    def _act(self, step: int) -> Any:
-        try:
-            return self._policy.act(self._observation)
-        except SkyfallError:
-            raise
-        except Exception as error:
-            raise policy_failed(self._policy, step, error) from error
 
     def _first_observation(self, seed: int | None) -> Any:
         try:

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 
+_Array = np.ndarray
 _IMMUTABLE = frozenset({type(None), bool, int, float, str, bytes, np.bool_, np.int64, np.float32, np.float64})
 
 
@@ -43,7 +44,7 @@ def owned(value: Any) -> Any:
     kind = type(value)
     if kind in _IMMUTABLE:
         return value
-    if isinstance(value, np.ndarray):
+    if kind is _Array or isinstance(value, _Array):
         return value.copy()
     if isinstance(value, dict):
         return {key: owned(item) for key, item in value.items()}
@@ -61,15 +62,15 @@ def owned_info(info: Any) -> dict[str, Any]:
     Raises:
         TypeError: If it is no mapping.
     """
-    if not isinstance(info, Mapping):
+    if type(info) is not dict and not isinstance(info, Mapping):  # asking an ABC is slow
         raise TypeError(f"info is {info!r}, not a mapping")
-    return {key: owned(value) for key, value in info.items()}
+    return {key: owned(value) for key, value in info.items()} if info else {}
 
 
 def as_reward(reward: Any) -> float:
     """`reward` as a float; NaN for what is no number, such as a string that looks like one."""
-    if isinstance(reward, float):
-        return float(reward)
+    if type(reward) is float:
+        return reward
     if isinstance(reward, (str, bytes, bytearray)):
         return math.nan
     try:
@@ -98,11 +99,15 @@ class RegimeLabeller:
         self._label = DEFAULT_REGIME_ID
         self._origin: str | None = None
         self._previous: str | None = None
+        self._again: tuple[str, bool, str | None] | None = None
 
     def __call__(self, step: int, info: Mapping[str, Any]) -> tuple[str, bool, str | None]:
         """Label, boundary flag and origin of `step`, given the `info` it returned."""
+        if self._again is not None and step < self._valid_until and "regime" not in info:
+            return self._again
         flagged = False
         if "regime" in info:
+            self._again = None
             reported = info["regime"]
             label, boundary = regime_from_info(info)
             origin = regime_origin_from_info(info)
@@ -111,6 +116,7 @@ class RegimeLabeller:
             if step >= self._valid_until:
                 self._ask(step)
             label, origin = self._label, self._origin
+            self._again = label, False, origin
         if not flagged:
             boundary = self._previous is not None and label != self._previous
         self._previous = label
@@ -150,14 +156,17 @@ class Recorder:
         world: int | None = None,
     ) -> None:
         """Write one step; the environment's own record of it is kept whole below the harness's keys."""
-        row: dict[str, Any] = {"step": transition.step}
+        info = transition.info
+        row: dict[str, Any] = {
+            "step": transition.step,
+            "reward": transition.reward,
+            "terminated": transition.terminated,
+            "truncated": transition.truncated,
+            "regime_id": transition.regime_id,
+            "boundary": transition.boundary,
+        }
         if world is not None:
-            row["world"] = world
-        row["reward"] = transition.reward
-        row["terminated"] = transition.terminated
-        row["truncated"] = transition.truncated
-        row["regime_id"] = transition.regime_id
-        row["boundary"] = transition.boundary
+            row = {"step": transition.step, "world": world, **row}
         if origin is not None:
             row["origin"] = origin
         if transition.reward_components:
@@ -171,7 +180,7 @@ class Recorder:
         row["action"] = transition.action
         if self._record_observations:
             row["observation"] = transition.observation
-        self._writer.write(row, record_from_info(transition.info))
+        self._writer.write(row, record_from_info(info) if "trace" in info else None)
 
 
 def environment_failed(env: Any, doing: str, error: Exception) -> EnvironmentFailedError:
