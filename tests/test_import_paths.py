@@ -31,6 +31,8 @@ TORCH_DISTRIBUTION = {
 TORCH = {
     "skyfall_crl.train.policy": "skyfall_torch.policy",
     "skyfall_crl.train.ppo": "skyfall_torch.ppo",
+    "skyfall_crl.train.ewc": "skyfall_torch.ewc",
+    "skyfall_crl.train.lcm": "skyfall_torch.lcm",
 }
 TORCH_FREE = CORE | MORPHEUS | TORCH_DISTRIBUTION
 
