@@ -31,7 +31,34 @@ TORCH_DISTRIBUTION = {
 TORCH = {
     "skyfall_crl.train.policy": "skyfall_torch.policy",
     "skyfall_crl.train.ppo": "skyfall_torch.ppo",
+    "skyfall_crl.train.ewc": "skyfall_torch.ewc",
+    "skyfall_crl.train.lcm": "skyfall_torch.lcm",
 }
+NAMES = {
+    "train.base": "Transition RolloutWindow Policy Algorithm",
+    "train.protocols": "DescribesRuns capability describe_run regime_from_info regime_origin_from_info "
+    "record_from_info",
+    "train.registry": "register available is_registered resolve create",
+    "train.config": "EnvironmentConfig PolicyConfig AlgorithmConfig RolloutConfig RegimeConfig RewardConfig "
+    "RunConfig ExperimentConfig",
+    "train.rollout": "RolloutCollector",
+    "train.experiment": "RunResult trace_path_for run_experiment",
+    "train.sweep": "SEED SweepConfig merge expand_sweep",
+    "train.plasticity": "effective_rank_entropy stable_rank",
+    "train.advantage": "GAEMode episode_lengths_from compute_gae",
+    "train.ewc": "DEFAULT_SAMPLE_MIX FisherDropout EWCMode ParameterScope EWCBackend select_fisher_samples "
+    "build_parameter_filter",
+    "train.her": "RelabelStrategy HERBuffer relabel_episode",
+    "train.lcm": "CANONICAL_REGIMES HashMode RegimeContextEncoder LCMBackend state_features "
+    "regime_description consistency_loss",
+    "train.policy": "ValueHead LanguagePolicy language_policy",
+    "train.ppo": "GAEMode ActionTokens RatioMode OldPolicyPass TokenBatch PPOBackend",
+    "train.tokens": "ActionTokens action_token_start",
+    "env.vector": "PersistentVectorEnv",
+    "env.regime": "DEFAULT_REGIME_ID ConstantRegime Regime RegimeProvider RegimeSchedule ScheduledRegime",
+}
+"""What the reference documents at each path; more may be there, nothing of it may be missing."""
+
 TORCH_FREE = CORE | MORPHEUS | TORCH_DISTRIBUTION
 
 HIDE = """
@@ -82,6 +109,12 @@ def test_documented_path_re_exports_its_owner(path: str, owner: str) -> None:
     assert sorted(umbrella.__all__) == sorted(owning.__all__)
     for name in umbrella.__all__:
         assert getattr(umbrella, name) is getattr(owning, name)
+
+
+@pytest.mark.parametrize(("path", "names"), NAMES.items())
+def test_documented_names_are_at_their_path(path: str, names: str) -> None:
+    module = importlib.import_module(f"skyfall_crl.{path}")
+    assert set(names.split()) <= set(module.__all__)
 
 
 def test_torch_free_paths_leave_torch_unimported() -> None:

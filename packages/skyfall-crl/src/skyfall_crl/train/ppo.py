@@ -3,6 +3,7 @@
 try:
     from skyfall_torch.ppo import (
         ActionTokens,
+        AdvantageScope,
         GAEMode,
         OldPolicyPass,
         PPOBackend,
@@ -10,12 +11,14 @@ try:
         Precision,
         RatioMode,
         TokenBatch,
+        Truncation,
     )
 except ImportError as error:
     raise ImportError("skyfall_crl.train.ppo needs: pip install 'skyfall-crl[torch]'") from error
 
 __all__ = [
     "ActionTokens",
+    "AdvantageScope",
     "GAEMode",
     "OldPolicyPass",
     "PPOBackend",
@@ -23,4 +26,5 @@ __all__ = [
     "Precision",
     "RatioMode",
     "TokenBatch",
+    "Truncation",
 ]
