@@ -10,9 +10,10 @@ from typing import Annotated
 import typer
 
 from skyfall_metrics import __version__
+from skyfall_metrics.cli.compare_command import compare
 from skyfall_metrics.cli.score_command import score
 
-__all__ = ["main", "score"]
+__all__ = ["compare", "main", "score"]
 
 
 def _print_version(value: bool) -> None:
@@ -40,4 +41,5 @@ def main() -> None:
     )
     app.callback()(_root)
     app.command("score")(score)
+    app.command("compare")(compare)
     app()
