@@ -35,6 +35,7 @@ from skyfall_metrics.errors import (
     ScoringFailedError,
     TraceError,
 )
+from skyfall_metrics.l2logger import Blocks, convert_l2logger
 from skyfall_metrics.measures import HEADLINES, MEASURES, Better, Measure
 from skyfall_metrics.parameters import Parameters, ResolvedParameters
 from skyfall_metrics.reader import DamagedLines, read_trace
@@ -66,6 +67,7 @@ __all__ = [
     "HEADLINES",
     "MEASURES",
     "Better",
+    "Blocks",
     "Bootstrap",
     "Bound",
     "BoundSource",
@@ -103,6 +105,7 @@ __all__ = [
     "bootstrap_interval",
     "compare",
     "comparison_schema",
+    "convert_l2logger",
     "find_all_traces",
     "find_segments",
     "find_traces",
