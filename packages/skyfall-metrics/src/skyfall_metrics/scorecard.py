@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from skyfall_metrics.bounds import BoundSource
 from skyfall_metrics.metrics.adaptation import AdaptationResult
 from skyfall_metrics.metrics.forgetting import ForgettingResult
 from skyfall_metrics.metrics.gap import GapResult
@@ -65,6 +66,7 @@ class SegmentSummary:
     at_step: int
     rows: int
     revisited: bool
+    mean: float | None
     opening: float | None
     settled: float | None
 
@@ -100,7 +102,7 @@ class ConfigurationSummary:
     settled: float | None
     forgetting: Value
     bound: float | None
-    bound_source: str | None
+    bound_source: BoundSource | None
     gap: Value
     gap_share: Value
     above_bound: bool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,12 @@ from skyfall_metrics.scorecard import (
     WorldScore,
 )
 from skyfall_metrics.segments import Segments, find_segments
+from skyfall_metrics.smoothing import part_means
 from skyfall_metrics.stream import Stream, prepare_stream
 from skyfall_metrics.trace import Trace
 from skyfall_metrics.values import Value, mean_of, optional
 
-__all__ = ["score", "streams_of"]
+__all__ = ["score", "streams_of", "with_bounds", "with_references"]
 
 
 def score(
@@ -53,11 +55,9 @@ def score(
         BoundsError: A bound that is no finite number.
     """
     streams = streams_of(trace, parameters)
-    known = recorded_bounds(trace) | _as_bounds(bounds or {})
-    worlds = tuple(
-        _score_world(trace, code, stream, known, references) for code, stream in enumerate(streams)
-    )
-    return Scorecard(
+    recorded = recorded_bounds(trace)
+    worlds = tuple(_score_world(trace, code, stream, recorded) for code, stream in enumerate(streams))
+    card = Scorecard(
         run=_identity(trace),
         parameters=streams[0].parameters,
         rows=len(trace),
@@ -66,10 +66,72 @@ def score(
         shifts=sum(len(world.segments) - 1 for world in worlds),
         revisits=sum(len(world.forgetting.revisits) for world in worlds),
         notes=trace.notes,
-        measures={measure.name: _across_worlds(measure, worlds) for measure in MEASURES},
+        measures=_measures(worlds),
         configurations=_configurations(worlds),
         worlds=worlds,
     )
+    if bounds:
+        card = with_bounds(card, _as_bounds(bounds))
+    return card if references is None else with_references(card, references)
+
+
+def with_bounds(card: Scorecard, bounds: Mapping[str, Bound]) -> Scorecard:
+    """The same scorecard with gaps to other upper bounds; a configuration not named keeps the bound it had.
+
+    Args:
+        card: A run's scores.
+        bounds: Upper bound on the reward per step, by configuration.
+    """
+    return _with_worlds(
+        card,
+        tuple(
+            replace(
+                world, gap=performance_gap(_last_visits(world.segments), _bounds_of(world) | dict(bounds))
+            )
+            for world in card.worlds
+        ),
+    )
+
+
+def with_references(card: Scorecard, references: Mapping[str, float]) -> Scorecard:
+    """The same scorecard with forward transfer.
+
+    Args:
+        card: A run's scores.
+        references: Mean reward of runs that lived one configuration alone, by configuration.
+    """
+    return _with_worlds(
+        card,
+        tuple(
+            replace(world, transfer=forward_transfer(_first_visits(world.segments), references))
+            for world in card.worlds
+        ),
+    )
+
+
+def _with_worlds(card: Scorecard, worlds: tuple[WorldScore, ...]) -> Scorecard:
+    return replace(card, worlds=worlds, measures=_measures(worlds), configurations=_configurations(worlds))
+
+
+def _bounds_of(world: WorldScore) -> dict[str, Bound]:
+    return {
+        gap.configuration: Bound(gap.bound, gap.source)
+        for gap in world.gap.configurations
+        if gap.bound is not None and gap.source is not None
+    }
+
+
+def _last_visits(segments: Iterable[SegmentSummary]) -> dict[str, float | None]:
+    """Settled level of each configuration's last segment, in order of first visit."""
+    return {segment.configuration: segment.settled for segment in segments}
+
+
+def _first_visits(segments: Iterable[SegmentSummary]) -> dict[str, float | None]:
+    """Mean reward of each configuration's first segment."""
+    first: dict[str, float | None] = {}
+    for segment in segments:
+        first.setdefault(segment.configuration, segment.mean)
+    return first
 
 
 def streams_of(trace: Trace, parameters: Parameters | None = None) -> list[Stream]:
@@ -93,34 +155,30 @@ def _as_bounds(bounds: Mapping[str, float | Bound]) -> dict[str, Bound]:
     return given_bounds({n: b for n, b in bounds.items() if not isinstance(b, Bound)}) | ready
 
 
-def _score_world(
-    trace: Trace,
-    code: int,
-    stream: Stream,
-    bounds: Mapping[str, Bound],
-    references: Mapping[str, float] | None,
-) -> WorldScore:
+def _score_world(trace: Trace, code: int, stream: Stream, recorded: Mapping[str, Bound]) -> WorldScore:
     rows = trace.world_rows(code)
     climb = climbs(stream)
     upper_bound = None if trace.upper_bound is None else trace.upper_bound[rows]
     rank = None if trace.effective_rank is None else trace.effective_rank[rows]
+    segments = _segment_summaries(stream, stream.segments)
     return WorldScore(
         world=trace.worlds[code],
         rows=len(stream.reward),
         missing_rewards=int(np.isnan(stream.reward).sum()),
-        segments=_segment_summaries(stream, stream.segments),
+        segments=segments,
         reward=configuration_reward(stream),
         adaptation=adaptation_speed(stream, climb),
         forgetting=forgetting(stream, climb),
         recovery=recovery_time(stream),
         stability=stability(stream),
-        gap=performance_gap(stream, row_bounds(stream, upper_bound) | dict(bounds)),
+        gap=performance_gap(_last_visits(segments), row_bounds(stream, upper_bound) | dict(recorded)),
         plasticity=plasticity(rank, stream.step),
-        transfer=forward_transfer(stream, references),
+        transfer=forward_transfer({}, None),
     )
 
 
 def _segment_summaries(stream: Stream, segments: Segments) -> tuple[SegmentSummary, ...]:
+    means = part_means(stream.reward, segments.start, segments.stop)
     return tuple(
         SegmentSummary(
             label=segments.names[segments.label[s]],
@@ -129,11 +187,16 @@ def _segment_summaries(stream: Stream, segments: Segments) -> tuple[SegmentSumma
             at_step=int(stream.step[segments.start[s]]),
             rows=int(segments.stop[s] - segments.start[s]),
             revisited=bool(segments.revisited[s]),
+            mean=optional(means[s]),
             opening=optional(stream.opening[s]),
             settled=optional(stream.settled[s]),
         )
         for s in range(len(segments))
     )
+
+
+def _measures(worlds: tuple[WorldScore, ...]) -> dict[str, Value]:
+    return {measure.name: _across_worlds(measure, worlds) for measure in MEASURES}
 
 
 def _across_worlds(measure: Measure, worlds: tuple[WorldScore, ...]) -> Value:

@@ -1,83 +1,190 @@
-"""Scorecards as tables for people: a missing number is a dash with a footnote that says why."""
+"""Scorecards and comparisons as tables: what does not exist is a dash with a footnote that says why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from skyfall_metrics.measures import HEADLINES, MEASURES, Better
+from skyfall_metrics.comparison import Comparison, Estimate, FamilySummary, Improvement
+from skyfall_metrics.measures import HEADLINES, MEASURES, Better, Measure
 from skyfall_metrics.scorecard import ConfigurationSummary, Scorecard
+from skyfall_metrics.sheets import Footnotes, Sheet, formatted
+from skyfall_metrics.statistics import Interval
 from skyfall_metrics.trace import counted
 from skyfall_metrics.values import Value
 
-__all__ = ["Footnotes", "formatted", "scorecard_table", "summary_table"]
+__all__ = [
+    "DIRECTIONS",
+    "comparison_sheets",
+    "configuration_sheet",
+    "improvement_sheet",
+    "measure_sheet",
+    "run_lines",
+    "summary_sheet",
+]
 
-_MARKS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
-"""Raised letters, because a raised digit behind a number reads as a power."""
+DIRECTIONS = "better is higher for reward and adaptation speed, lower for the rest"
 
+_SHORT = {
+    "reward": "Reward",
+    "adaptation_speed": "Adapt.",
+    "forgetting": "Forget.",
+    "recovery_steps": "Recov.",
+    "stability": "Stab.",
+    "gap": "Gap",
+}
+_OPTIONAL = ("forward_transfer", "rank_first", "rank_last", "rank_slope", "rank_ratio")
+"""Measures that need more than every trace has; a table leaves them out where no run has them."""
 
-class Footnotes:
-    """Marked reasons: equal reasons share a mark."""
-
-    def __init__(self) -> None:
-        self._marks: dict[str, str] = {}
-
-    def cell(self, value: Value) -> str:
-        """The number, or a dash with its footnote's mark."""
-        return f"—{self.mark(value.reason or '')}" if value.value is None else formatted(value.value)
-
-    def mark(self, reason: str) -> str:
-        """The mark of a footnote, made on first use."""
-        place = len(self._marks)
-        letter = _MARKS[place % len(_MARKS)] * (1 + place // len(_MARKS))
-        return self._marks.setdefault(reason, letter)
-
-    def lines(self) -> list[Text]:
-        """The footnotes themselves."""
-        return [Text(f"{mark} {reason}", style="dim") for reason, mark in self._marks.items()]
-
-
-def formatted(number: float | None) -> str:
-    """Four significant digits, thousands as such; a dash for nothing."""
-    if number is None:
-        return "—"
-    if 1000 <= abs(number) < 1e9:
-        return f"{number:,.0f}"
-    return f"{number:.4g}"
+_BOUND_SOURCES = {
+    "given": "bound as given",
+    "trace": "bound from the run's metadata",
+    "rows": "bound from the rows",
+    "observed": "bound observed: the best settled level among these runs",
+}
 
 
-def scorecard_table(card: Scorecard) -> list[RenderableType]:
-    """One run in full: a heading, the measures, the configurations, the footnotes."""
-    notes = Footnotes()
-    return [
-        Text(card.run.title(), style="bold"),
-        Text(_life(card)),
-        Text(_scored_with(card), style="dim"),
-        _measure_table(card, notes),
-        _configuration_table(card.configurations, notes),
-        *notes.lines(),
-    ]
+def run_lines(card: Scorecard) -> list[str]:
+    """What a run is, how long it lived, and how it was scored."""
+    parts = [counted(card.rows, "row"), counted(card.segments, "segment"), counted(card.shifts, "shift")]
+    parts.append(counted(card.revisits, "revisit"))
+    if len(card.worlds) > 1:
+        parts.insert(0, counted(len(card.worlds), "world"))
+    if card.missing_rewards:
+        parts.append(counted(card.missing_rewards, "missing reward"))
+    used = card.parameters
+    settings = (
+        f"window {used.window} ({used.window_chosen}), hold {used.hold} ({used.hold_chosen}), "
+        f"settled {used.settled_fraction:g}, adapted {used.adaptation_level:g}, "
+        f"recovered {used.recovery_level:g}"
+    )
+    return [card.run.title(), ", ".join(parts), settings]
 
 
-def summary_table(cards: Sequence[Scorecard]) -> list[RenderableType]:
+def measure_sheet(card: Scorecard, notes: Footnotes) -> Sheet:
+    """Every measure of one run."""
+    sheet = Sheet(("Metric", "Value", "Unit", "Better"), frozenset({1}))
+    remarks = _remarks(card)
+    for measure in MEASURES:
+        value = card.measures[measure.name]
+        if value.value is None and measure.name in _OPTIONAL:
+            continue
+        headline = "headline" if measure.name in HEADLINES else ""
+        title = measure.title if headline or measure.name in _OPTIONAL else f"  {measure.title}"
+        if measure.name in remarks and value.value is not None:
+            title += notes.mark(remarks[measure.name])
+        better = "" if measure.better is Better.NEITHER else measure.better.value
+        sheet.add(title, notes.cell(value), measure.unit, better, heading=headline)
+    return sheet
+
+
+def configuration_sheet(configurations: Iterable[ConfigurationSummary], notes: Footnotes) -> Sheet:
+    """Each configuration of one run."""
+    sheet = Sheet(
+        ("Configuration", "Rows", "Mean", "SD", "Settled", "Forgot", "Bound", "Gap"), frozenset(range(1, 8))
+    )
+    for each in configurations:
+        source = notes.mark(_BOUND_SOURCES[each.bound_source]) if each.bound_source else ""
+        sheet.add(
+            each.configuration,
+            f"{each.rows:,}",
+            *map(formatted, (each.mean, each.deviation, each.settled)),
+            notes.cell(each.forgetting),
+            formatted(each.bound) + source,
+            notes.cell(each.gap),
+        )
+    return sheet
+
+
+def summary_sheet(cards: Sequence[Scorecard], notes: Footnotes) -> Sheet:
     """Several runs, a line each under their family and task, with the six metrics' first numbers."""
-    notes = Footnotes()
-    table = _table("Run", *(_SHORT[name] for name in HEADLINES))
+    sheet = Sheet(("Run", *(_SHORT[name] for name in HEADLINES)), frozenset(range(1, 7)))
     for (algorithm, task), group in groupby(sorted(cards, key=_family), key=_family):
         heading = " · ".join(part for part in (algorithm, task) if part) or "unnamed family"
-        table.add_section()
-        table.add_row(heading, style="bold")
+        sheet.add(heading, heading="family", group="family")
         for card in group:
             cells = [notes.cell(card.measures[name]) for name in HEADLINES]
-            table.add_row(f"  {_within_family(card)}", *cells)
-    windows = sorted({card.parameters.window for card in cards})
-    settings = f"window {', '.join(map(str, windows))}; better is {_DIRECTIONS}"
-    return [table, Text(settings, style="dim"), *notes.lines()]
+            sheet.add(f"  {_within_family(card)}", *cells)
+    return sheet
+
+
+def comparison_sheets(
+    comparison: Comparison, notes: Footnotes, names: Sequence[str] = HEADLINES
+) -> list[Sheet]:
+    """Each task, then all of them together: families beneath each other, measure by measure."""
+    sheets = []
+    for task in dict.fromkeys(summary.task for summary in comparison.summaries):
+        summaries = [summary for summary in comparison.summaries if summary.task == task]
+        sheet = Sheet(
+            ("Family", "n", "Mean", "SD", "IQM", _interval_heading(comparison)), frozenset(range(1, 6))
+        )
+        sheet.title = "All tasks" if task is None else f"Task {task}"
+        for measure in _shown(names, summaries):
+            sheet.add(f"{measure.title} {_arrow(measure)}".rstrip(), heading="measure", group="measure")
+            for summary in summaries:
+                cells = _estimate_cells(summary, summary.estimates[measure.name], notes)
+                sheet.add(f"  {summary.family}", *cells)
+        sheets.append(sheet)
+    return sheets
+
+
+def improvement_sheet(comparison: Comparison, notes: Footnotes, names: Sequence[str] = HEADLINES) -> Sheet:
+    """How probably one family is better than another."""
+    sheet = Sheet(("Better", "Probability", _interval_heading(comparison)), frozenset({1, 2}))
+    sheet.title = "Probability of improvement"
+    measures = _shown(names, comparison.summaries)
+    found = {(each.family, each.other, each.measure): each for each in comparison.improvements}
+    for family, other in dict.fromkeys((each.family, each.other) for each in comparison.improvements):
+        sheet.add(f"{family} over {other}", heading="pair", group="pair")
+        for measure in measures:
+            if (family, other, measure.name) in found:
+                cells = _improvement_cells(found[family, other, measure.name], notes)
+                sheet.add(f"  {measure.title}", *cells)
+    return sheet
+
+
+def _improvement_cells(each: Improvement, notes: Footnotes) -> tuple[str, str]:
+    no_interval = Value.missing("a single run of each has no interval")
+    interval = "" if each.probability.value is None else _interval(each.interval, no_interval, notes)
+    return notes.cell(each.probability), interval
+
+
+def _estimate_cells(summary: FamilySummary, estimate: Estimate, notes: Footnotes) -> tuple[str, ...]:
+    reasons = "; ".join(estimate.reasons)
+    if not estimate.runs:
+        return "0", f"—{notes.mark(reasons)}", "", "", ""
+    count = f"{estimate.runs}"
+    if estimate.missing:
+        lacking = f"{counted(estimate.missing, 'run')} of {summary.family} without this number: {reasons}"
+        count += notes.mark(lacking)
+    single = Value.missing("a single run has no interval")
+    return (
+        count,
+        formatted(estimate.mean),
+        "" if estimate.deviation is None else formatted(estimate.deviation),
+        formatted(estimate.interquartile_mean),
+        _interval(estimate.interquartile_interval, single, notes),
+    )
+
+
+def _interval(interval: Interval | None, missing: Value, notes: Footnotes) -> str:
+    return (
+        notes.cell(missing) if interval is None else f"{formatted(interval.low)} – {formatted(interval.high)}"
+    )
+
+
+def _interval_heading(comparison: Comparison) -> str:
+    return f"{100 * comparison.bootstrap.confidence:g} % interval"
+
+
+def _shown(names: Sequence[str], summaries: Iterable[FamilySummary]) -> list[Measure]:
+    """The measures in question, optional ones only where some run has them."""
+    present = {name for summary in summaries for name, estimate in summary.estimates.items() if estimate.runs}
+    return [m for m in MEASURES if m.name in names and (m.name not in _OPTIONAL or m.name in present)]
+
+
+def _arrow(measure: Measure) -> str:
+    return {Better.HIGHER: "↑", Better.LOWER: "↓", Better.NEITHER: ""}[measure.better]
 
 
 def _family(card: Scorecard) -> tuple[str, str]:
@@ -90,113 +197,32 @@ def _within_family(card: Scorecard) -> str:
     return " · ".join(part for part in parts if part) or run.path or "unnamed run"
 
 
-_SHORT = {
-    "reward": "Reward",
-    "adaptation_speed": "Adapt.",
-    "forgetting": "Forget.",
-    "recovery_steps": "Recov.",
-    "stability": "Stab.",
-    "gap": "Gap",
-}
-_DIRECTIONS = "higher for reward and adaptation speed, lower for the rest"
-_OF_OTHER_TRACES = ("forward_transfer", "rank_first", "rank_last", "rank_slope", "rank_ratio")
-"""Measures that need more than every trace has; a table leaves them out where they do not exist."""
-
-
-def _table(first: str, *others: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, overflow="fold")
-    for name in others:
-        table.add_column(name, justify="right", overflow="fold")
-    return table
-
-
-def _life(card: Scorecard) -> str:
-    parts = [counted(card.rows, "row"), counted(card.segments, "segment"), counted(card.shifts, "shift")]
-    parts.append(counted(card.revisits, "revisit"))
-    if len(card.worlds) > 1:
-        parts.insert(0, counted(len(card.worlds), "world"))
-    if card.missing_rewards:
-        parts.append(counted(card.missing_rewards, "missing reward"))
-    return ", ".join(parts)
-
-
-def _scored_with(card: Scorecard) -> str:
-    used = card.parameters
-    return (
-        f"window {used.window} ({used.window_chosen}), hold {used.hold} ({used.hold_chosen}), "
-        f"settled {used.settled_fraction:g}, adapted {used.adaptation_level:g}, "
-        f"recovered {used.recovery_level:g}"
-    )
-
-
-def _measure_table(card: Scorecard, notes: Footnotes) -> Table:
-    table = _table("Metric", "Value")
-    table.add_column("Unit")
-    table.add_column("Better")
-    remarks = _remarks(card)
-    for measure in MEASURES:
-        value = card.measures[measure.name]
-        if value.value is None and measure.name in _OF_OTHER_TRACES:
-            continue
-        headline = measure.name in HEADLINES
-        title = measure.title if headline or measure.name in _OF_OTHER_TRACES else f"  {measure.title}"
-        if measure.name in remarks and value.value is not None:
-            title += notes.mark(remarks[measure.name])
-        better = "" if measure.better is Better.NEITHER else measure.better.value
-        table.add_row(title, notes.cell(value), measure.unit, better, style="bold" if headline else "")
-    return table
-
-
 def _remarks(card: Scorecard) -> dict[str, str]:
     """What must be read beside a number: how many shifts it does not really describe."""
     adaptation = [world.adaptation for world in card.worlds]
     recovery = [world.recovery for world in card.worlds]
-    kinds = {
+    left_out = "left out for missing rewards"
+    counts = {
         "adaptation_speed": (
-            ("had nothing to climb (speed 1)", sum(result.no_rise for result in adaptation)),
-            ("never adapted (speed 0)", sum(result.censored for result in adaptation)),
-            ("left out for missing rewards", sum(result.undefined for result in adaptation)),
+            ("shift", "had nothing to climb (speed 1)", sum(result.no_rise for result in adaptation)),
+            ("shift", "never adapted (speed 0)", sum(result.censored for result in adaptation)),
+            ("shift", left_out, sum(result.undefined for result in adaptation)),
         ),
         "recovery_steps": (
-            (
-                "never recovered, counted with their whole segment",
-                sum(result.censored for result in recovery),
-            ),
-            ("left out for missing rewards", sum(result.undefined for result in recovery)),
+            ("shift", "never recovered, counted with their whole segment", sum(r.censored for r in recovery)),
+            ("shift", left_out, sum(result.undefined for result in recovery)),
         ),
-        "gap": (("above their bound: the bound is wrong", sum(c.above_bound for c in card.configurations)),),
+        "gap": (
+            (
+                "configuration",
+                "above their bound: the bound is wrong",
+                sum(c.above_bound for c in card.configurations),
+            ),
+            ("configuration", "without a gap", sum(c.gap.value is None for c in card.configurations)),
+        ),
     }
-    nouns = {"gap": "configuration"}
-    remarks = {}
-    for name, counts in kinds.items():
-        noun = nouns.get(name, "shift")
-        texts = [f"{counted(count, noun)} {what}" for what, count in counts if count]
-        if texts:
-            remarks[name] = "; ".join(texts)
-    return remarks
-
-
-def _configuration_table(configurations: Iterable[ConfigurationSummary], notes: Footnotes) -> Table:
-    table = _table("Configuration", "Rows", "Mean", "SD", "Settled", "Forgot", "Bound", "Gap")
-    for each in configurations:
-        bound = formatted(each.bound) + (
-            notes.mark(_BOUND_SOURCES[each.bound_source]) if each.bound_source else ""
-        )
-        table.add_row(
-            each.configuration,
-            f"{each.rows:,}",
-            *map(formatted, (each.mean, each.deviation, each.settled)),
-            notes.cell(each.forgetting),
-            bound,
-            notes.cell(each.gap),
-        )
-    return table
-
-
-_BOUND_SOURCES = {
-    "given": "bound as given",
-    "trace": "bound from the run's metadata",
-    "rows": "bound from the rows",
-    "observed": "bound observed: the best settled level among these runs",
-}
+    texts = {
+        name: "; ".join(f"{counted(count, noun)} {what}" for noun, what, count in kinds if count)
+        for name, kinds in counts.items()
+    }
+    return {name: text for name, text in texts.items() if text}

@@ -13,13 +13,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from skyfall_metrics.errors import InputError
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from skyfall_metrics.comparison import Comparison
     from skyfall_metrics.parameters import Parameters
     from skyfall_metrics.reader import DamagedLines
     from skyfall_metrics.rows import Keys
+    from skyfall_metrics.scorecard import Scorecard
+    from skyfall_metrics.statistics import Bootstrap
 
-__all__ = ["OnDamage", "Paths", "ReadingOptions", "ScoringOptions"]
+__all__ = [
+    "ComparisonOptions",
+    "GatheringOptions",
+    "OnDamage",
+    "OutputFormat",
+    "OutputOptions",
+    "Paths",
+    "ReadingOptions",
+    "ScoringOptions",
+]
 
+_COMPARING = "Statistics"
 _SCORING = "Scoring"
 _READING = "Reading logs of other tools"
 
@@ -33,6 +50,91 @@ class OnDamage(str, Enum):
 
     STOP = "stop"
     SKIP = "skip"
+
+
+class OutputFormat(str, Enum):
+    """What results are printed as."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    LATEX = "latex"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputOptions:
+    """What results are printed as; tables by default."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, one number a line.")] = False
+    as_latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX tables (booktabs).")] = False
+
+    def chosen(self) -> OutputFormat:
+        """The one format that was asked for.
+
+        Raises:
+            InputError: More than one was.
+        """
+        asked = {
+            OutputFormat.JSON: self.as_json,
+            OutputFormat.CSV: self.as_csv,
+            OutputFormat.LATEX: self.as_latex,
+        }
+        formats = [form for form, wanted in asked.items() if wanted]
+        if len(formats) > 1:
+            raise InputError(f"--{formats[0].value} and --{formats[1].value}: choose one")
+        return formats[0] if formats else OutputFormat.TABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheringOptions:
+    """What is scored beside the traces themselves."""
+
+    bounds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|observed",
+            help="Upper bounds by configuration; 'observed' takes the best level among these runs.",
+        ),
+    ] = None
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option(help="Runs of one configuration alone, for forward transfer; repeatable."),
+    ] = None
+    jobs: Annotated[int, typer.Option(help="Processes; 0 takes as many as pay for themselves.")] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonOptions:
+    """How families are compared."""
+
+    baseline: Annotated[
+        str | None, typer.Option(help="Compare every family with this one only.", rich_help_panel=_COMPARING)
+    ] = None
+    resamples: Annotated[int, typer.Option(help="Bootstrap resamples.", rich_help_panel=_COMPARING)] = 2000
+    confidence: Annotated[float, typer.Option(help="Of the intervals.", rich_help_panel=_COMPARING)] = 0.95
+    seed: Annotated[int, typer.Option(help="Of the resampling.", rich_help_panel=_COMPARING)] = 0
+    allow_unequal: Annotated[
+        bool,
+        typer.Option(
+            "--allow-unequal",
+            help="Compare runs of different schedules or lengths.",
+            rich_help_panel=_COMPARING,
+        ),
+    ] = False
+
+    def bootstrap(self) -> Bootstrap:
+        """The same for the library, checked."""
+        from skyfall_metrics.statistics import Bootstrap  # noqa: PLC0415 - kept out of --help
+
+        return Bootstrap(resamples=self.resamples, confidence=self.confidence, seed=self.seed)
+
+    def compared(self, cards: Iterable[Scorecard], bootstrap: Bootstrap) -> Comparison:
+        """The comparison of scored runs."""
+        from skyfall_metrics.comparison import Schedules, compare  # noqa: PLC0415 - kept out of --help
+
+        schedules = Schedules.ANY if self.allow_unequal else Schedules.EQUAL
+        return compare(cards, bootstrap=bootstrap, schedules=schedules, baseline=self.baseline)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from skyfall_metrics.cli.command import command
-from skyfall_metrics.cli.options import Paths, ReadingOptions, ScoringOptions
+from skyfall_metrics.cli.options import (
+    GatheringOptions,
+    OutputFormat,
+    OutputOptions,
+    Paths,
+    ReadingOptions,
+    ScoringOptions,
+)
 
 __all__ = ["score"]
 
@@ -16,20 +19,38 @@ __all__ = ["score"]
 def score(
     paths: Paths,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    reading: ReadingOptions,
+    output: OutputOptions,
+    gathering: GatheringOptions,
     scoring: ScoringOptions,
+    reading: ReadingOptions,
 ) -> None:
     """Score recorded runs: six metrics from a trace, with neither the world nor the model."""
-    from skyfall_metrics import batch, discovery, tables  # noqa: PLC0415 - kept out of --help
-    from skyfall_metrics.cli import output  # noqa: PLC0415
+    from skyfall_metrics import tables, tidy  # noqa: PLC0415 - kept out of --help
+    from skyfall_metrics.cli import output as out  # noqa: PLC0415
+    from skyfall_metrics.cli.gathering import gather  # noqa: PLC0415
+    from skyfall_metrics.sheets import Footnotes  # noqa: PLC0415
 
-    job = batch.Job(parameters=scoring.parameters(), keys=reading.keys(), damaged_lines=reading.on_damage())
-    cards = batch.score_files(discovery.find_all_traces(paths, reading.pattern), job)
-    output.warn_of_notes(cards)
-    if as_json:
-        output.print_json({"schema_version": 1, "scorecards": [card.to_dict() for card in cards]})
-    elif len(cards) == 1:
-        output.print_renderables(tables.scorecard_table(cards[0]))
+    form = output.chosen()
+    cards = gather(paths, reading, scoring, gathering)
+    if form is OutputFormat.JSON:
+        out.print_json({"schema_version": 1, "scorecards": [card.to_dict() for card in cards]})
+        return
+    if form is OutputFormat.CSV:
+        out.print_text(tidy.scorecards_csv(cards))
+        return
+    notes = Footnotes()
+    if len(cards) == 1:
+        heading = tables.run_lines(cards[0])
+        sheets = [
+            tables.measure_sheet(cards[0], notes),
+            tables.configuration_sheet(cards[0].configurations, notes),
+        ]
+        closing = []
     else:
-        output.print_renderables(tables.summary_table(cards))
+        windows = ", ".join(map(str, sorted({card.parameters.window for card in cards})))
+        heading, sheets = [], [tables.summary_sheet(cards, notes)]
+        closing = [f"window {windows}; {tables.DIRECTIONS}"]
+    if form is OutputFormat.LATEX:
+        out.print_latex(sheets, notes)
+    else:
+        out.print_sheets(heading, sheets, [*closing, *notes.lines()])

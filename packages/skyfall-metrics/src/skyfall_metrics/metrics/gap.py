@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from skyfall_metrics.bounds import Bound
-from skyfall_metrics.stream import ROUNDING, Stream
-from skyfall_metrics.values import Value, mean_of, number
+from skyfall_metrics.bounds import Bound, BoundSource
+from skyfall_metrics.stream import ROUNDING
+from skyfall_metrics.values import Value, mean_of
 
 __all__ = ["GapResult", "IdentityGap", "performance_gap"]
 
@@ -31,7 +29,7 @@ class IdentityGap:
 
     configuration: str
     bound: float | None
-    source: str | None
+    source: BoundSource | None
     settled: float | None
     gap: float | None
     share: float | None
@@ -48,14 +46,14 @@ class GapResult:
     configurations: tuple[IdentityGap, ...]
 
 
-def performance_gap(stream: Stream, bounds: Mapping[str, Bound]) -> GapResult:
+def performance_gap(last_visits: Mapping[str, float | None], bounds: Mapping[str, Bound]) -> GapResult:
     """$U_c - S$ over the last visit of each configuration with a known bound.
 
     Args:
-        stream: One world's life.
+        last_visits: Settled level of each configuration's last segment, None where its rewards are missing.
         bounds: Upper bounds by configuration.
     """
-    gaps = tuple(_of_one(stream, code, bounds) for code in stream.segments.identities())
+    gaps = tuple(_of_one(name, settled, bounds.get(name)) for name, settled in last_visits.items())
     reason = "; ".join(gap.reason for gap in gaps if gap.reason)
     zero = "every known bound is 0" if any(gap.gap is not None for gap in gaps) else reason
     return GapResult(
@@ -65,20 +63,20 @@ def performance_gap(stream: Stream, bounds: Mapping[str, Bound]) -> GapResult:
     )
 
 
-def _of_one(stream: Stream, code: int, bounds: Mapping[str, Bound]) -> IdentityGap:
-    segments = stream.segments
-    name = segments.names[code]
-    last = int(np.flatnonzero(segments.identity == code)[-1])
-    settled = number(stream.settled[last], f"rewards of the last visit of {name!r} are missing")
-    bound = bounds.get(name)
-    gap = None if bound is None or settled.value is None else bound.value - settled.value
+def _of_one(name: str, settled: float | None, bound: Bound | None) -> IdentityGap:
+    reason = None
+    if bound is None:
+        reason = f"no bound for {name!r}"
+    elif settled is None:
+        reason = f"rewards of the last visit of {name!r} are missing"
+    gap = None if bound is None or settled is None else bound.value - settled
     return IdentityGap(
         configuration=name,
         bound=None if bound is None else bound.value,
         source=None if bound is None else bound.source,
-        settled=settled.value,
+        settled=settled,
         gap=gap,
         share=None if gap is None or bound is None or not bound.value else gap / abs(bound.value),
         above_bound=gap is not None and bound is not None and gap < -ROUNDING * abs(bound.value),
-        reason=f"no bound for {name!r}" if bound is None else settled.reason,
+        reason=reason,
     )

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
-from skyfall_metrics.smoothing import part_means
-from skyfall_metrics.stream import Stream
-from skyfall_metrics.values import Value, mean_of, optional
+from skyfall_metrics.values import Value, mean_of
 
 __all__ = ["IdentityTransfer", "TransferResult", "forward_transfer"]
 
@@ -41,42 +37,34 @@ class TransferResult:
     configurations: tuple[IdentityTransfer, ...]
 
 
-def forward_transfer(stream: Stream, references: Mapping[str, float] | None) -> TransferResult:
+def forward_transfer(
+    first_visits: Mapping[str, float | None], references: Mapping[str, float] | None
+) -> TransferResult:
     r"""Mean over configurations of $(\bar r_c - \bar r^{ref}_c) / |\bar r^{ref}_c|$.
 
     Args:
-        stream: One world's life.
+        first_visits: Mean reward of each configuration's first segment, None where all of it is missing.
         references: Mean reward of runs that lived one configuration alone, by configuration; None when
             there are none.
     """
     if references is None:
         return TransferResult(transfer=Value.missing("no reference run"), configurations=())
-    segments = stream.segments
-    means = part_means(stream.reward, segments.start, segments.stop)
-    first = dict(zip(segments.identity[::-1].tolist(), means[::-1].tolist(), strict=True))
-    found = tuple(
-        _of_one(segments.names[code], first[code], references.get(segments.names[code]))
-        for code in segments.identities()
-    )
+    found = tuple(_of_one(name, mean, references.get(name)) for name, mean in first_visits.items())
     reason = "; ".join(each.reason for each in found if each.reason)
     return TransferResult(transfer=mean_of((each.transfer for each in found), reason), configurations=found)
 
 
-def _of_one(name: str, first_visit: float, reference: float | None) -> IdentityTransfer:
+def _of_one(name: str, first_visit: float | None, reference: float | None) -> IdentityTransfer:
     reason = None
     transfer = None
     if reference is None:
         reason = f"no reference run of {name!r}"
-    elif np.isnan(first_visit):
+    elif first_visit is None:
         reason = f"rewards of the first visit of {name!r} are missing"
     elif reference == 0:
         reason = f"the reference reward of {name!r} is 0"
     else:
         transfer = (first_visit - reference) / abs(reference)
     return IdentityTransfer(
-        configuration=name,
-        first_visit=optional(first_visit),
-        reference=reference,
-        transfer=transfer,
-        reason=reason,
+        configuration=name, first_visit=first_visit, reference=reference, transfer=transfer, reason=reason
     )
