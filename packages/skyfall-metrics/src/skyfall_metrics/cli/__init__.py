@@ -12,9 +12,10 @@ import typer
 from skyfall_metrics import __version__
 from skyfall_metrics.cli.compare_command import compare
 from skyfall_metrics.cli.convert_command import convert_l2logger
+from skyfall_metrics.cli.report_command import report
 from skyfall_metrics.cli.score_command import score
 
-__all__ = ["compare", "convert_l2logger", "main", "score"]
+__all__ = ["compare", "convert_l2logger", "main", "report", "score"]
 
 
 def _print_version(value: bool) -> None:
@@ -42,6 +43,7 @@ def main() -> None:
     )
     app.callback()(_root)
     app.command("score")(score)
+    app.command("report")(report)
     app.command("compare")(compare)
     app.command("convert-l2logger")(convert_l2logger)
     app()

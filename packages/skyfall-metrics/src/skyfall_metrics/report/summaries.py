@@ -1,0 +1,90 @@
+"""Numbers of a family by configuration, and the remarks without which its numbers mislead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from skyfall_metrics.report.lives import Family
+from skyfall_metrics.scorecard import ConfigurationSummary
+from skyfall_metrics.trace import counted
+from skyfall_metrics.values import Value, mean_of
+
+__all__ = ["ConfigurationLevel", "configuration_level", "remarks_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationLevel:
+    """One configuration over the runs of a family.
+
+    Attributes:
+        runs: Runs that met it.
+        means: Mean reward in each run that has one.
+        mean: Mean of `means`.
+        deviation: Their sample standard deviation.
+        settled: Mean settled level.
+        bounds: The upper bounds that the runs know, each once.
+        gap: Mean gap.
+    """
+
+    runs: int
+    means: tuple[float, ...]
+    mean: Value
+    deviation: Value
+    settled: Value
+    bounds: tuple[float, ...]
+    gap: Value
+
+
+def configuration_level(family: Family, configuration: str) -> ConfigurationLevel | None:
+    """A configuration's numbers in a family; None where no run of it met the configuration."""
+    met: list[ConfigurationSummary] = [
+        c for card in family.cards for c in card.configurations if c.configuration == configuration
+    ]
+    if not met:
+        return None
+    means = tuple(c.mean for c in met if c.mean is not None)
+    return ConfigurationLevel(
+        runs=len(met),
+        means=means,
+        mean=mean_of(means, "all rewards are missing"),
+        deviation=_deviation(means),
+        settled=mean_of((c.settled for c in met), "rewards of every settled part are missing"),
+        bounds=tuple(sorted({c.bound for c in met if c.bound is not None})),
+        gap=mean_of((c.gap.value for c in met), "; ".join(dict.fromkeys(c.gap.reason or "" for c in met))),
+    )
+
+
+def _deviation(means: Sequence[float]) -> Value:
+    if len(means) < 2:
+        return Value.missing("a single run has no spread")
+    return Value(float(np.std(means, ddof=1)))
+
+
+def remarks_of(families: Sequence[Family]) -> list[str]:
+    """What must be read beside the numbers: nothing to climb, never recovered, a bound that is wrong."""
+    return [remark for family in families for remark in _remarks(family)]
+
+
+def _remarks(family: Family) -> Iterable[str]:
+    worlds = [world for card in family.cards for world in card.worlds]
+    shifts = sum(len(world.adaptation.shifts) for world in worlds)
+    flat = sum(world.adaptation.no_rise for world in worlds)
+    if flat:
+        every = "any shift" if flat == shifts else f"{flat} of {counted(shifts, 'shift')}"
+        yield (
+            f"{family.name}: nothing to climb after {every}, because the reward settled no higher than it "
+            "began. Such a shift counts as adapted at once (speed 1), by definition and not by skill."
+        )
+    censored = sum(world.recovery.censored for world in worlds)
+    if censored:
+        yield (
+            f"{family.name}: {censored} of {counted(shifts, 'shift')} not recovered from within the segment. "
+            "Each counts with its whole segment, so the recovery time is a lower bound."
+        )
+    above = sorted({c.configuration for card in family.cards for c in card.configurations if c.above_bound})
+    if above:
+        names = ", ".join(above)
+        yield f"{family.name}: settled above the bound of {names}. The bound is wrong, not the run."
