@@ -88,7 +88,7 @@ def test_a_playbook_beats_acting_at_random_in_its_own_configuration() -> None:
         assert bound > sum(rewards) / 150 + 0.03, configuration
 
 
-@pytest.mark.parametrize("configuration", ["workforce_constrained", "edi_spike"])
+@pytest.mark.parametrize("configuration", ["edi_spike", "infra_degradation", "financial_pressure"])
 def test_the_best_way_of_working_depends_on_the_configuration(configuration: str) -> None:
     def mean(playbook: str) -> float:
         rewards = [

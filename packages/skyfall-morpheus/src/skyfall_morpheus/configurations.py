@@ -30,7 +30,7 @@ CANONICAL: dict[str, dict[str, Any]] = {
     "financial_pressure": {
         "chaos_probability": 0.1,
         "chaos_scenarios": {"format_change": 1.0, "missing_data": 1.0, "permission_denied": 0.5},
-        "cash_level": -30_000.0,
+        "cash_level": -60_000.0,
         "edi_interval_minutes": 50.0,
     },
     "workforce_constrained": {

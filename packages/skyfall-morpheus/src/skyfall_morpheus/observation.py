@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.client import path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from skyfall_morpheus.client import MorpheusClient
 
@@ -26,8 +27,8 @@ ITEMS_SHOWN = 8
 ERRORS_SHOWN = 3
 """Error messages in the observation, the latest."""
 
-TEXT_LIMIT = 900
-"""Characters a text observation has at most."""
+TEXT_LIMIT = 400
+"""Characters a text observation has at most, all of them ASCII: a byte-level tokenizer's token each."""
 
 _LISTS = (
     ("edi", "ERRORED", ("edi",)),
@@ -135,30 +136,28 @@ def compact(
 
 
 def render(state: Mapping[str, Any]) -> str:
-    """The state in a few short lines, most urgent first, at most `TEXT_LIMIT` characters."""
+    """The state in nine short ASCII lines, of each list the first two, at most `TEXT_LIMIT` characters."""
     ledger, orders, invoices = state["ledger"], state["orders"], state["invoices"]
-    last = state["last"]
-    money = f"cash {ledger['cash']:.0f} owed {ledger['receivables']:.0f} due {ledger['payables']:.0f}"
-    stuck = (
-        f"{one['id']} {one['failure']}{_readiness(one)} ${one['value']:.0f}" for one in state["edi"]["items"]
-    )
+    last, payments = state["last"], state["payments"]
+    stuck = (f"{one['id']} {one['failure']}{_readiness(one)}" for one in state["edi"]["items"])
     drafts = (one["id"] for one in invoices["to_send"])
     tickets = (
-        f"{one['id']} {one['document']} {'verified' if one['verified'] else one['status']}"
+        f"{one['id']} {'verified' if one['verified'] else one['document']}"
         for one in state["tickets"]["items"]
     )
-    unpaid = f"unpaid {invoices['sent']} unmatched {state['payments']['unmatched']}"
     lines = (
-        f"day {state['time'][5:16].replace('T', ' ')} {money}",
-        f"edi {state['edi']['errored']} stuck: {_few(stuck)}",
-        f"allocate {orders['pending']}: {_few(map(_short, orders['to_allocate']))}",
+        f"cash {_short_amount(ledger['cash'])} net {_short_amount(ledger['net'])}",
+        f"stuck {state['edi']['errored']} {_few(stuck)}",
+        f"allocate {orders['pending']} {_few(map(_short, orders['to_allocate']))}",
         f"queued {orders['allocated']} working {orders['working']}",
-        f"ship {orders['packed']}: {_few(map(_short, orders['to_ship']))}",
-        f"invoice {invoices['draft']}: {_few(drafts)} {unpaid}",
-        f"tickets {state['tickets']['open']}: {_few(tickets)}",
-        f"last {last['tool']} {last['status']} {last['error']}".rstrip(),
+        f"ship {orders['packed']} {_few(map(_short, orders['to_ship']))}",
+        f"invoice {invoices['draft']} {_few(drafts)}",
+        f"unpaid {invoices['sent']} unmatched {payments['unmatched']}",
+        f"tickets {state['tickets']['open']} {_few(tickets)}",
+        f"last {last['tool']} {last['status']} {last['error'][:60]}".rstrip(),
     )
-    return "\n".join(lines)[:TEXT_LIMIT]
+    text = "\n".join(lines).encode("ascii", "replace").decode()
+    return text[:TEXT_LIMIT]
 
 
 def _document(item: Mapping[str, Any], now: float) -> dict[str, Any]:
@@ -227,8 +226,12 @@ def _short(one: Mapping[str, Any]) -> str:
     return f"{one['id']} ${one['value']:.0f} {one['due'] // 60}h"
 
 
-def _few(texts: Any, most: int = 3) -> str:
-    return "; ".join(list(texts)[:most]) or "-"
+def _short_amount(value: float) -> str:
+    return f"{value / 1000:.1f}k"
+
+
+def _few(texts: Iterable[str], most: int = 2) -> str:
+    return ", ".join(islice(texts, most)) or "-"
 
 
 def _amount(value: Any) -> float:

@@ -30,7 +30,7 @@ class Play:
 
     Attributes:
         tool: Name of the tool.
-        by: `due`, `value` or None for the tool's own first choice.
+        by: `due`, `value`, `cheapest` or None for the tool's own first choice.
         when: Whether the play makes sense in a state.
     """
 
@@ -55,6 +55,10 @@ def _short_queue(state: State) -> bool:
     return bool(state["orders"]["allocated"] < 2)
 
 
+def _backlog(state: State) -> bool:
+    return bool(state["orders"]["pending"] > 3)
+
+
 def _overdrawn(state: State) -> bool:
     return bool(state["ledger"]["cash"] < 0)
 
@@ -64,16 +68,16 @@ _ASSIGN = Play("assign_ticket", when=_permission_needed)
 
 PLAYBOOKS: Mapping[str, Sequence[Play]] = {
     "baseline": (
-        Play("send_invoice"),
         Play("correct_edi", "value"),
-        Play("close_ticket"),
-        _ASSIGN,
-        Play("requeue_edi", "value"),
-        Play("allocate_order", "value"),
-        Play("apply_payment"),
-        Play("ship_order", "due"),
         _VERIFY,
+        Play("close_ticket"),
+        Play("ship_order", "due"),
+        Play("requeue_edi"),
+        Play("apply_payment"),
         Play("archive_edi"),
+        Play("allocate_order", "value", _short_queue),
+        Play("send_invoice"),
+        _ASSIGN,
     ),
     # Two of three stuck documents are repeats, one call each; what is allocated must not swallow the day.
     "edi_spike": (
@@ -115,18 +119,19 @@ PLAYBOOKS: Mapping[str, Sequence[Play]] = {
         Play("send_invoice"),
         _ASSIGN,
     ),
-    # One worker: only the most valuable orders are worth picking.
+    # One worker cannot serve everybody: giving the smallest orders up early costs less than being late.
     "workforce_constrained": (
-        Play("allocate_order", "value", _short_queue),
-        _ASSIGN,
-        Play("close_ticket"),
-        Play("send_invoice", "value"),
         Play("correct_edi", "value"),
-        Play("archive_edi"),
-        Play("apply_payment"),
-        Play("ship_order", "due"),
-        Play("requeue_edi"),
         _VERIFY,
+        Play("close_ticket"),
+        Play("ship_order", "due"),
+        Play("cancel_order", "cheapest", _backlog),
+        Play("requeue_edi"),
+        Play("apply_payment"),
+        Play("archive_edi"),
+        Play("allocate_order", "value", _short_queue),
+        Play("send_invoice"),
+        _ASSIGN,
     ),
 }
 """What to do first, by configuration."""

@@ -1,8 +1,8 @@
 """Named tools: the short way to say what could be said as a path and a body.
 
-A tool call is `{"tool": name}`, optionally with `id` (what to apply it to), `by` (`due` or `value`:
-which one to take without an id) and the tool's own arguments. Without an id the tool picks from what
-the observation shows. Every tool becomes an ordinary call and passes the same allow-list.
+A tool call is `{"tool": name}`, optionally with `id` (what to apply it to), `by` (`due`, `value` or
+`cheapest`: which one to take without an id) and the tool's own arguments. Without an id the tool picks
+from what the observation shows. Every tool becomes an ordinary call and passes the same allow-list.
 """
 
 from __future__ import annotations
@@ -210,6 +210,7 @@ _ARGUMENTS = frozenset({"tool", "id", "by", "quantity", "priority", "invoice"})
 _ORDERS: Mapping[str, Callable[[Item], Any]] = {
     "due": lambda item: item.get("due", 0),
     "value": lambda item: -item.get("value", 0.0),
+    "cheapest": lambda item: item.get("value", 0.0),
 }
 
 

@@ -87,10 +87,10 @@ class Rules:
     late_penalty: float = 0.1
     penalty_interval: float = 240.0
     lost_penalty: float = 0.15
-    interest_hourly: float = 0.02
-    credit_limit: float = 50_000.0
+    interest_hourly: float = 0.01
+    credit_limit: float = 100_000.0
     unmatched_share: float = 0.15
-    opening_cash: float = 20_000.0
+    opening_cash: float = 40_000.0
     stock: int = 120
     restock_at: int = 40
     restock_minutes: float = 360.0

@@ -40,6 +40,9 @@ COMPANIES = ("Arctic Foods", "Bluebird Market", "Cedar Grocers", "Delta Kitchens
 PRODUCTS = tuple((f"SKU-{number:02d}", 8.0 + 3.0 * number) for number in range(1, 21))
 """Product code and unit price, twenty of them."""
 
+INTEREST_MINUTES = 10.0
+"""How often interest is booked: in small parts, so that no single step bears an hour of it."""
+
 ChaosPolicy = dict[str, Any]
 """`enabled`, `probability`, `scenarios`, optional `seed`, as the API takes it."""
 
@@ -86,7 +89,7 @@ class Simulation:
         self._arrivals = stream(seed, "arrivals")
         self._contents = stream(seed, "contents")
         self.schedule(self._gap(), "arrival", 0)
-        self.schedule(60.0, "interest", 0)
+        self.schedule(INTEREST_MINUTES, "interest", 0)
 
     def advance(self, minutes: float) -> None:
         """Let time pass, handling every event that falls due in its order."""
@@ -419,9 +422,9 @@ class Simulation:
     def _on_interest(self, _: int) -> None:
         if self.ledger.cash < 0:
             overdraft = min(-self.ledger.cash, self.rules.credit_limit)
-            amount = round(overdraft * self.rules.interest_hourly, 2)
-            self.owe(amount, "interest", f"hour-{int(self.now // 60)}", None)
-        self.schedule(60.0, "interest", 0)
+            amount = round(overdraft * self.rules.interest_hourly * INTEREST_MINUTES / 60.0, 2)
+            self.owe(amount, "interest", f"minute-{int(self.now)}", None)
+        self.schedule(INTEREST_MINUTES, "interest", 0)
 
 
 _MODELS = {
