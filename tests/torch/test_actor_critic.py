@@ -12,11 +12,10 @@ from skyfall_torch.actor_critic import (
     ActorCriticConfig,
     ActorCriticPolicy,
     actor_critic,
-    dormant_share,
-    unit_scores,
 )
 from skyfall_torch.actor_critic_net import RunningScale
-from skyfall_torch.interface import SupportsActBatch, TrainablePolicy
+from skyfall_torch.interface import SupportsActBatch, SupportsRenewal, SupportsValues, TrainablePolicy
+from skyfall_torch.remedies.redo import dormant_share, unit_scores
 
 BOX = spaces.Box(-1.0, 1.0, (4,), np.float32)
 ACTIONS = {
@@ -41,7 +40,8 @@ def action(request):
 
 def test_it_is_a_trainable_policy_that_acts_in_batches():
     assert isinstance(build(), TrainablePolicy)
-    assert isinstance(build(), SupportsActBatch)
+    for capability in (SupportsActBatch, SupportsValues, SupportsRenewal):
+        assert isinstance(build(), capability)
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -26,9 +26,10 @@ from skyfall_core.plasticity import effective_rank_entropy
 from skyfall_torch.actor_critic_net import ActorCriticNet, NetShape, NumpyNet, RunningScale
 from skyfall_torch.actor_critic_spaces import ObservationCodec, build_head, describe_space
 from skyfall_torch.interface import Evaluation
+from skyfall_torch.remedies.redo import recycle_dormant_units
 from skyfall_torch.tokens import ActionTokens
 
-__all__ = ["ActorCriticConfig", "ActorCriticPolicy", "ActorCriticSample", "actor_critic", "dormant_share"]
+__all__ = ["ActorCriticConfig", "ActorCriticPolicy", "ActorCriticSample", "actor_critic"]
 
 WEIGHTS_FILE = "actor_critic.safetensors"
 SHAPE_FILE = "actor_critic.json"
@@ -215,6 +216,29 @@ class ActorCriticPolicy(nn.Module):
                 activations.append(stack[: position + 2](start))
         return activations
 
+    def recycle_dormant_units(
+        self, samples: Sequence[ActorCriticSample], threshold: float, optimizer_state: Mapping[Any, Any]
+    ) -> int:
+        """Give hidden units that hardly respond to `samples` a fresh start; returns how many."""
+        stacks = list(self.net.hidden_layers())
+        return recycle_dormant_units(
+            [self.net.linear_at(stack, position) for stack, position in stacks],
+            [self.net.readers_of(stack, position) for stack, position in stacks],
+            self.hidden_activations(samples),
+            threshold=threshold,
+            optimizer_state=optimizer_state,
+        )
+
+    def fresh_parameters(self) -> list[Tensor]:
+        """Newly drawn initial weights, in the order of `trainable_parameters`, from torch's generator."""
+        # A generator of its own: one seed for policy and backend would draw the initial weights again.
+        generator = torch.Generator().manual_seed(int(torch.randint(2**62, ())))
+        fresh = ActorCriticNet(self.net.shape, generator)
+        return [
+            new.detach().to(mine.device, mine.dtype)
+            for new, mine in zip(fresh.parameters(), self.net.parameters(), strict=True)
+        ]
+
     def trainable_parameters(self) -> list[nn.Parameter]:
         """Every parameter an optimizer steps, the critic's among them."""
         return list(self.net.parameters())
@@ -334,31 +358,6 @@ class ActorCriticPolicy(nn.Module):
         due = (self._acted + len(hidden)) // 64 > self._acted // 64
         self._acted += len(hidden)
         self.last_effective_rank = effective_rank_entropy(np.stack(self._hidden_rows)) if due else None
-
-
-def dormant_share(activations: Sequence[Tensor], threshold: float = 0.025) -> float:
-    """Share of hidden units that hardly ever respond.
-
-    A unit's score is its mean absolute activation over that mean across its layer; a unit is dormant
-    when the score is at most `threshold`.
-
-    Args:
-        activations: `(B, units)` a layer, from `hidden_activations`.
-        threshold: τ, not negative.
-
-    Returns:
-        A number from 0 to 1.
-
-    Source: Sokar et al. 2023, arXiv 2302.12902, definition 3.1.
-    """
-    scores = [unit_scores(layer) for layer in activations]
-    return float(torch.cat(scores).le(threshold).double().mean())
-
-
-def unit_scores(activation: Tensor) -> Tensor:
-    """Each unit's mean absolute activation `(units,)`, relative to the layer's mean; zero in a dead layer."""
-    strength = activation.abs().mean(0)
-    return strength / strength.mean().clamp(min=torch.finfo(strength.dtype).tiny)
 
 
 def actor_critic(

@@ -94,6 +94,23 @@ class ActorCriticNet(nn.Module):
                 if isinstance(stack[position], nn.Linear):
                     yield stack, position
 
+    @staticmethod
+    def linear_at(stack: nn.Sequential, position: int) -> nn.Linear:
+        """The layer that `hidden_layers` told the place of."""
+        layer = stack[position]
+        assert isinstance(layer, nn.Linear)  # noqa: S101 - hidden_layers yields no other
+        return layer
+
+    def readers_of(self, stack: nn.Sequential, position: int) -> list[nn.Linear]:
+        """The linear layers that read the hidden layer at `position` of `stack`."""
+        later = [layer for layer in stack[position + 1 :] if isinstance(layer, nn.Linear)]
+        if later:
+            return later[:1]
+        first_of_critic = self.v_head[0]
+        if self.shape.shared_trunk and isinstance(first_of_critic, nn.Linear):
+            return [self.actor, first_of_critic]
+        return [self.actor]
+
 
 def _hidden_layers(shape: NetShape, generator: torch.Generator) -> nn.Sequential:
     layers: list[nn.Module] = []

@@ -146,6 +146,10 @@ class EWCBackend(PPOBackend):
         ended = shift.get("previous")
         if shift.get("world") is not None and ended is not None and ended == self._world_shift_told:
             return
+        self._consolidate_ended(ended, shift)
+        super().on_regime_shift(shift)
+
+    def _consolidate_ended(self, ended: str | None, shift: Mapping[str, Any]) -> None:
         if not self._pool(ended)[0]:
             self.skipped_consolidations += 1
             if self.skipped_consolidations == 1:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from skyfall_torch.tokens import ActionTokens
 
-__all__ = ["Evaluation", "Sample", "SupportsActBatch", "SupportsValues", "TrainablePolicy"]
+__all__ = ["Evaluation", "Sample", "SupportsActBatch", "SupportsRenewal", "SupportsValues", "TrainablePolicy"]
 
 
 class Sample(Protocol):
@@ -120,3 +120,16 @@ class SupportsValues(Protocol):
 
     def values_of(self, observations: Sequence[Any]) -> Tensor:
         """(N,) estimates; nothing is recorded."""
+
+
+@runtime_checkable
+class SupportsRenewal(Protocol):
+    """A policy whose network can be refreshed, wholly or unit by unit."""
+
+    def fresh_parameters(self) -> list[Tensor]:
+        """Newly drawn initial weights, in the order of `trainable_parameters`."""
+
+    def recycle_dormant_units(
+        self, samples: Sequence[Any], threshold: float, optimizer_state: Mapping[Any, Any]
+    ) -> int:
+        """Re-initialize hidden units that hardly respond to `samples`; returns how many."""

@@ -206,6 +206,7 @@ class LCMBackend(PPOBackend):
 
     def on_regime_shift(self, shift: Mapping[str, Any]) -> None:
         """Forget the context of the configuration that ended, of one world where only one shifted."""
+        super().on_regime_shift(shift)
         worlds = [*self._acting, *self._tails] if shift.get("world") is None else [shift["world"]]
         for world in worlds:
             self._acting.pop(world, None)

@@ -10,12 +10,11 @@ from enum import Enum
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 __all__ = [
     "PolicyLoss",
     "RatioMode",
-    "add_anchor_gradient",
     "clipped_policy_loss",
     "clipped_value_loss",
     "explained_variance",
@@ -180,27 +179,3 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
     if spread <= 0:
         return 0.0
     return float(1 - (returns - values).var(correction=0) / spread)
-
-
-@torch.no_grad()
-def add_anchor_gradient(
-    parameters: Sequence[nn.Parameter], initial: Sequence[Tensor], coefficient: float
-) -> float:
-    """Add the gradient of coefficient · Σ (θ - θ₀)² to what the parameters have.
-
-    Args:
-        parameters: θ, whose `grad` is created where missing.
-        initial: θ₀, in the same order.
-        coefficient: The weight.
-
-    Returns:
-        The penalty itself.
-    """
-    penalty = 0.0
-    for parameter, start in zip(parameters, initial, strict=True):
-        distance = parameter - start
-        penalty += coefficient * float(distance.square().sum())
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        parameter.grad.add_(distance, alpha=2 * coefficient)
-    return penalty

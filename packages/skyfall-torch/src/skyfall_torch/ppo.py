@@ -28,10 +28,9 @@ from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_torch.checkpoints import read_state, write_state
 from skyfall_torch.errors import NonFiniteLossError
 from skyfall_torch.her import HERBuffer
-from skyfall_torch.interface import Evaluation, SupportsValues, TrainablePolicy
+from skyfall_torch.interface import Evaluation, SupportsRenewal, SupportsValues, TrainablePolicy
 from skyfall_torch.losses import (
     RatioMode,
-    add_anchor_gradient,
     clipped_policy_loss,
     clipped_value_loss,
     explained_variance,
@@ -46,6 +45,8 @@ from skyfall_torch.options import checked_options
 from skyfall_torch.ppo_batch import Targets, TokenBatch, batch_of
 from skyfall_torch.ppo_config import AdvantageScope, OldPolicyPass, PPOConfig, Precision, Truncation
 from skyfall_torch.randomness import OwnRandomness
+from skyfall_torch.remedies.l2_init import add_l2_init_gradient
+from skyfall_torch.remedies.shrink_perturb import shrink_and_perturb
 from skyfall_torch.successors import cut_successors
 from skyfall_torch.tally import Tally
 from skyfall_torch.tokens import ActionTokens
@@ -98,8 +99,9 @@ class PPOBackend:
         self.config = replace(config or PPOConfig(), **checked_options(PPOConfig, options, "ppo"))
         self.policy = policy
         self._parameters = self.trainable_parameters()
+        fused = all(parameter.device.type in {"cpu", "cuda"} for parameter in self._parameters)
         self.optimizer = optimizer or torch.optim.AdamW(
-            self._parameters, lr=self.config.learning_rate, weight_decay=0.0
+            self._parameters, lr=self.config.learning_rate, weight_decay=0.0, fused=fused
         )
         self._base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
         self._device = self._parameters[0].device
@@ -151,6 +153,11 @@ class PPOBackend:
         end = perf_counter()
         self._updates += 1
         self._report(batch, targets, tally)
+        if self.config.redo_every and self._updates % self.config.redo_every == 0:
+            policy, threshold = self._renewable("redo_every"), self.config.redo_threshold
+            with self._randomness.active():
+                recycled = policy.recycle_dormant_units(batch.samples, threshold, self.optimizer.state)
+            tally.put("redo_recycled", float(recycled))
         tally.put("seconds_measure", measured - begin)
         tally.put("seconds_optimize", end - measured)
         tally.put("seconds_update", end - begin)
@@ -190,8 +197,21 @@ class PPOBackend:
             steps=batch.steps,
         )
 
-    def on_regime_shift(self, shift: Mapping[str, Any]) -> None:
-        """Nothing: plain PPO carries no memory across configurations, which makes it the baseline."""
+    def on_regime_shift(self, shift: Mapping[str, Any]) -> None:  # noqa: ARG002 - the harness's signature
+        """Nothing by default: plain PPO carries no memory across configurations.
+
+        With `shrink` or `perturb` set, the weights are scaled down and mixed with fresh ones.
+        """
+        if self.config.shrink < 1 or self.config.perturb > 0:
+            policy = self._renewable("shrink")
+            with self._randomness.active():
+                fresh = policy.fresh_parameters()
+            shrink_and_perturb(
+                self.policy.trainable_parameters(),
+                fresh,
+                shrink=self.config.shrink,
+                perturb=self.config.perturb,
+            )
 
     def _apply_auxiliary_regularization(self, batch: TokenBatch) -> Mapping[str, float]:  # noqa: ARG002
         """Add a subclass's penalty to the gradients, once per optimizer step.
@@ -293,7 +313,7 @@ class PPOBackend:
             tally.add(name, value)
         if self._initial is not None:
             anchored = self.policy.trainable_parameters()
-            tally.add("anchor", add_anchor_gradient(anchored, self._initial, self.config.kl_coeff))
+            tally.add("anchor", add_l2_init_gradient(anchored, self._initial, self.config.kl_coeff))
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.max_grad_norm)
         if not self._scaler.is_enabled():
             self._require_finite("the gradient's norm", norm, batch, rows)
@@ -311,7 +331,7 @@ class PPOBackend:
         """(N,) advantages of which those of `rows` are ready for the loss."""
         if self.config.advantage_scope is AdvantageScope.BATCH:
             return targets.advantages
-        ready, index = targets.advantages.clone(), list(rows)
+        ready, index = targets.advantages.clone(), torch.tensor(list(rows), device=self._device)
         ready[index] = normalized(targets.advantages[index])
         return ready
 
@@ -345,9 +365,10 @@ class PPOBackend:
         share = len(rows) / minibatch.rows
         tally.add("policy_loss", surrogate.loss, share)
         tally.add("value_loss", critic, share)
-        tally.add("ratio_mean", surrogate.ratio_sum, weight.sum())
-        tally.add("clip_fraction", surrogate.clipped_sum, weight.sum())
-        tally.add("approx_kl", surrogate.drift_sum, weight.sum())
+        counted = weight.sum()
+        tally.add("ratio_mean", surrogate.ratio_sum, counted)
+        tally.add("clip_fraction", surrogate.clipped_sum, counted)
+        tally.add("approx_kl", surrogate.drift_sum, counted)
         loss = surrogate.loss + config.value_coeff * critic
         if not config.entropy_coeff:
             return loss
@@ -459,6 +480,13 @@ class PPOBackend:
         self._updates, self._optimizer_steps = int(state["updates"]), int(state["optimizer_steps"])
 
     # Small things
+
+    def _renewable(self, option: str) -> SupportsRenewal:
+        if not isinstance(self.policy, SupportsRenewal):
+            raise ConfigError(
+                f"{option}: {type(self.policy).__name__} cannot draw fresh weights; use the actor-critic"
+            )
+        return self.policy
 
     @property
     def _pass_size(self) -> int:

@@ -84,6 +84,10 @@ class PPOConfig:
         target_kl: An update stops early before a step at which `approx_kl` exceeds 1.5 times this; None
             never stops.
         truncation: What lies behind an episode that was cut; `bootstrap` needs `gae` episodic.
+        shrink: At a shift, weights are multiplied by this; 1 leaves them.
+        perturb: At a shift, this much of a fresh initialization is added; 0 adds nothing.
+        redo_every: Updates between two passes that recycle dormant units; 0 never does.
+        redo_threshold: The largest relative response of a unit that counts as dormant.
         seed: Seeds the order of minibatches, dropout and replay; None takes entropy from the system.
     """
 
@@ -113,6 +117,10 @@ class PPOConfig:
     anneal_steps: int = 0
     target_kl: float | None = None
     truncation: Truncation = Truncation.TERMINAL
+    shrink: float = 1.0
+    perturb: float = 0.0
+    redo_every: int = 0
+    redo_threshold: float = 0.025
     seed: int | None = 0
 
     def __post_init__(self) -> None:
@@ -125,6 +133,9 @@ class PPOConfig:
             self._check(getattr(self, name) > 0, name, "positive")
         self._check(self.value_coeff >= 0, "value_coeff", "0 or more")
         self._check(self.warmup_steps >= 0, "warmup_steps", "0 or more")
+        self._check(0 <= self.shrink <= 1, "shrink", "between 0 and 1")
+        for name in ("perturb", "redo_every", "redo_threshold"):
+            self._check(getattr(self, name) >= 0, name, "0 or more")
         self._check(self.entropy_coeff >= 0, "entropy_coeff", "0 or more")
         self._check(self.anneal_steps >= 0, "anneal_steps", "0 or more")
         for name in ("value_clip_range", "target_kl"):
