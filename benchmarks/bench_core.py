@@ -169,13 +169,15 @@ def remembering() -> list[str]:
 
 
 def main() -> None:
-    machine = f"Python {platform.python_version()}, Gymnasium {gym.__version__}, {len(os.sched_getaffinity(0))} cores"
+    cores = len(os.sched_getaffinity(0))
+    machine = f"Python {platform.python_version()}, Gymnasium {gym.__version__}, {cores} cores"
     load = f"load average {os.getloadavg()[0]:.1f}"
     head = [
         "# The core",
         "",
         f"`python benchmarks/bench_core.py`; {machine}, {load} at the start: other work ran on the machine.",
-        "Pairs are measured in turn in one run, in processor time; figures are medians, ratios medians of ratios.",
+        "Pairs are measured in turn in one run, in processor time; figures are medians, ratios medians of",
+        "ratios.",
         "",
         "| what | measured | target |",
         "|---|---|---|",
