@@ -47,14 +47,23 @@ def run_and_tell(experiment: ExperimentConfig, *, overwrite: bool, quiet: bool) 
 
     mode = TraceMode.OVERWRITE if overwrite else TraceMode.CREATE
     path, budget = trace_path_for(experiment), experiment.rollout.total_steps
+    before = _state(path)
     try:
         with interruptible(), progress_of(str(experiment.run.name), budget, quiet=quiet) as on_window:
             return run_experiment(experiment, trace_mode=mode, on_window=on_window)
     except KeyboardInterrupt:
-        if path is not None and path.exists():
+        if path is not None and _state(path) not in (None, before):
             say(f"stopped; every step taken is in {shown(path)}")
             say(f"score it with: skyfall score {shown(path.parent)}")
         raise
+
+
+def _state(path: Path | None) -> tuple[int, int] | None:
+    """What tells one recording at `path` from another; None where there is none."""
+    if path is None or not path.exists():
+        return None
+    status = path.stat()
+    return status.st_ino, status.st_mtime_ns
 
 
 def shown(path: Path) -> str:

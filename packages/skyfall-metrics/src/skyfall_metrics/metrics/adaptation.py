@@ -98,10 +98,10 @@ def climbs(stream: Stream) -> Climb:
 
 
 def adaptation_speed(stream: Stream, climb: Climb) -> AdaptationResult:
-    r"""Mean speed of adaptation over shifts.
+    """Mean speed of adaptation over shifts.
 
-    For a segment that settles above its opening: $v_s = 1 - \tau_s / n_s$, with $\tau_s$ the rows until
-    $\rho$ holds $\theta_s = O_s + \alpha (S_s - O_s)$.
+    For a segment that settles above its opening, v_s = 1 − τ_s / n_s, with τ_s the rows until ρ holds
+    θ_s = O_s + adaptation_level · (S_s − O_s).
 
     Args:
         stream: One world's life.

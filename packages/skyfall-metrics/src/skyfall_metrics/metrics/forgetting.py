@@ -59,9 +59,9 @@ class ForgettingResult:
 
 
 def forgetting(stream: Stream, climb: Climb) -> ForgettingResult:
-    r"""Loss on return to a configuration, before and after relearning, and savings.
+    """Loss on return to a configuration, before and after relearning, and savings.
 
-    $F_s = \max_{u < s,\, c_u = c_s} S_u - O_s$, over segments whose configuration occurred before.
+    F_s = max S_u − O_s over the earlier segments u of the same configuration, for segments that have any.
 
     Args:
         stream: One world's life.

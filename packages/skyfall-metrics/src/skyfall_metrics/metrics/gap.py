@@ -47,7 +47,7 @@ class GapResult:
 
 
 def performance_gap(last_visits: Mapping[str, float | None], bounds: Mapping[str, Bound]) -> GapResult:
-    """$U_c - S$ over the last visit of each configuration with a known bound.
+    """U_c − S over the last visit of each configuration with a known bound.
 
     Args:
         last_visits: Settled level of each configuration's last segment, None where its rewards are missing.

@@ -48,9 +48,9 @@ class RecoveryResult:
 
 
 def recovery_time(stream: Stream) -> RecoveryResult:
-    r"""Rows after each shift until ρ holds `recovery_level` of the level before it.
+    """Rows after each shift until ρ holds `recovery_level` of the level before it.
 
-    $\theta_s = P_s - (1 - \beta) |P_s|$ with $P_s$ the settled level of the segment before, so that the
+    θ_s = P_s − (1 − recovery_level) · |P_s|, with P_s the settled level of the segment before, so that the
     threshold lies below the level for negative rewards too. A segment that never falls below recovers in 0
     rows.
 

@@ -51,10 +51,9 @@ class RewardResult:
 
 
 def configuration_reward(stream: Stream) -> RewardResult:
-    r"""Mean reward by configuration.
+    """Mean reward by configuration.
 
-    $R = \frac{1}{|C|} \sum_c \bar r_c$, with $\bar r_c$ the mean of the present rewards under
-    configuration c.
+    R = (Σ_c r̄_c) / |C|, with r̄_c the mean of the present rewards under configuration c.
 
     Args:
         stream: One world's life.

@@ -40,7 +40,7 @@ class TransferResult:
 def forward_transfer(
     first_visits: Mapping[str, float | None], references: Mapping[str, float] | None
 ) -> TransferResult:
-    r"""Mean over configurations of $(\bar r_c - \bar r^{ref}_c) / |\bar r^{ref}_c|$.
+    """Mean over configurations of (mean of the first visit − reference) / |reference|.
 
     Args:
         first_visits: Mean reward of each configuration's first segment, None where all of it is missing.
