@@ -66,6 +66,7 @@ def test_scale_maps_its_ends_and_may_run_backwards():
         (0, 1, 2, [0, 0.5, 1]),
         (-3, 12, 3, [0, 5, 10]),
         (99, 101, 4, [99, 99.5, 100, 100.5, 101]),
+        (-0.088, -0.01, 3, [-0.08, -0.06, -0.04, -0.02]),
     ],
 )
 def test_ticks_are_round_and_inside(low, high, most, expected):

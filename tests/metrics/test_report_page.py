@@ -4,12 +4,16 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from skyfall_metrics.bounds_file import with_observed_bounds
 from skyfall_metrics.measures import HEADLINES
 from skyfall_metrics.report.contents import report_of
 from skyfall_metrics.report.lives import life_of
@@ -125,6 +129,14 @@ def test_bound_below_the_settled_level_is_called_wrong():
     assert "learner: settled above the bound of A. The bound is wrong, not the run." in text
 
 
+def test_observed_bounds_are_called_observed():
+    cards = with_observed_bounds([one.card for one in (life(0), life(1))])
+    lives = [replace(life(seed), card=card) for seed, card in enumerate(cards)]
+    text = Document(page_of(*lives)).text
+    assert "upper bound, observed among these runs" in text
+    assert "bound observed: the best settled level among these runs" in text
+
+
 def test_different_schedules_and_notes_of_traces_are_told():
     text = Document(page_of(life(0), life(1, labels="AB"))).text
     assert "did not live the schedule of the other" in text
@@ -213,3 +225,31 @@ def test_figures_without_the_extra_say_what_to_install_before_anything_is_read(t
     done = run("report", tmp_path / "absent", "--figures", tmp_path / "figures", prelude=hidden)
     assert done.returncode == 2
     assert done.stderr == "error: --figures: drawing figures needs: pip install 'skyfall-metrics[plots]'\n"
+
+
+# any run at all
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.one_of(st.none(), st.floats(-1e100, 1e100)),
+            st.sampled_from(["A", "B", "<C & 'D'>"]),
+            st.one_of(st.none(), st.floats(0, 1e9)),
+        ),
+        min_size=1,
+        max_size=30,
+    )
+)
+def test_any_run_gives_a_well_formed_page_without_nan(rows):
+    reward, labels, rank = zip(*rows, strict=True)
+    values = [np.nan if each is None else each for each in reward]
+    trace = trace_from_arrays(values, labels, effective_rank=rank)
+    page = page_of(life_of(trace, score(trace)))
+    Document(page)
+    drawings = re.findall(r"<svg .*?</svg>", page, re.DOTALL)
+    numbers = [
+        value for svg in drawings for value in re.findall(r' (?:d|x|y|cx|cy|width|height)="([^"]*)"', svg)
+    ]
+    assert not [value for value in numbers if "nan" in value or "inf" in value or "e" in value]

@@ -79,7 +79,7 @@ def rank_figure(families: Sequence[Family]) -> Figure | None:
         panels=(
             Panel(
                 title="",
-                x=_step_axis(curves),
+                x=_step_axis([track for family in families for track in _tracks(family)]),
                 y=y,
                 layers=tuple(layers),
             ),
@@ -109,7 +109,7 @@ def _reward_panel(name: str, tracks: list[Track], configurations: list[str], ind
     ]
     return Panel(
         title=f"{name} ({counted(len(tracks), 'run')})",
-        x=_step_axis(curves),
+        x=_step_axis(tracks),
         y=y,
         layers=tuple(layers),
     )
@@ -181,10 +181,9 @@ def _with_label_strip(y: Axis) -> Axis:
     return Axis(low=y.low, high=y.high + _LABEL_STRIP * (y.high - y.low), title=y.title)
 
 
-def _step_axis(curves: Sequence[Curve]) -> Axis:
-    low = min(float(curve.at[0]) for curve in curves)
-    high = max(float(curve.at[-1]) for curve in curves)
-    return Axis(low=low, high=high if high > low else low + 1, title="step")
+def _step_axis(tracks: Sequence[Track]) -> Axis:
+    low, high = min(track.spans[0].first for track in tracks), max(track.spans[-1].last for track in tracks)
+    return Axis(low=low, high=max(high, low + 1), title="step")
 
 
 def _level_axis(values: Sequence[np.ndarray], title: str) -> Axis:

@@ -42,16 +42,17 @@ def configuration_figure(families: Sequence[Family]) -> Figure:
         told.append(words)
     low, high = extent(reached)
     layers.append(Line(x=np.zeros(2), y=np.array([-0.5, len(names) - 0.5]), color="muted", width=1.0))
-    bounded = any(
-        c.bound is not None for family in families for card in family.cards for c in card.configurations
+    sources = sorted(
+        {c.bound_source for f in families for card in f.cards for c in card.configurations if c.bound_source}
     )
-    bound_key = (Key(text="upper bound", color="ink", shape=Shape.STROKE),) if bounded else ()
+    known_as = "upper bound, observed among these runs" if "observed" in sources else "upper bound"
+    bound_key = (Key(text=known_as, color="ink", shape=Shape.STROKE),) if sources else ()
     return Figure(
         name="configurations",
         title="Reward per configuration",
         description=" ".join(told),
         caption="Bars: mean over runs of the mean reward under a configuration, all its visits together; "
-        "dots: single runs." + ("" if bounded else " No upper bounds are known."),
+        "dots: single runs." + ("" if sources else " No upper bounds are known."),
         panels=(
             Panel(
                 title="",

@@ -48,17 +48,21 @@ def extent(values: Iterable[float], margin: float = 0.06) -> tuple[float, float]
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers (1, 2 or 5 times a power of ten apart) inside a range.
+    """Round numbers inside a range, as many as fit.
 
     Args:
         low: Where the range begins.
         high: Where it ends, above `low`.
-        most: How many fit.
+        most: Distances between ticks, at most.
+
+    Returns:
+        Neighbors 1, 2 or 5 times a power of ten apart, at most `most` + 1 of them.
     """
-    rough = (high - low) / max(1, most)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next((m * power for m in (1, 2, 5) if m * power >= rough * (1 - 1e-9)), 10 * power)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    power = 10.0 ** math.floor(math.log10((high - low) / most))
+    for step in (power, 2 * power, 5 * power, 10 * power, 20 * power):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first <= most:
+            break
     return [k * step for k in range(first, last + 1)]
 
 

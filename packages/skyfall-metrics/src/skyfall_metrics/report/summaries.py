@@ -12,7 +12,15 @@ from skyfall_metrics.scorecard import ConfigurationSummary
 from skyfall_metrics.trace import counted
 from skyfall_metrics.values import Value, mean_of
 
-__all__ = ["ConfigurationLevel", "configuration_level", "remarks_of"]
+__all__ = ["BOUND_SOURCES", "ConfigurationLevel", "configuration_level", "remarks_of"]
+
+BOUND_SOURCES = {
+    "given": "bound as given",
+    "trace": "bound from the run's metadata",
+    "rows": "bound from the rows",
+    "observed": "bound observed: the best settled level among these runs, with no theory behind it",
+}
+"""Footnotes that say where a bound comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +33,7 @@ class ConfigurationLevel:
         mean: Mean of `means`.
         deviation: Their sample standard deviation.
         settled: Mean settled level.
-        bounds: The upper bounds that the runs know, each once.
+        bounds: The upper bounds that the runs know, each once; `sources` says who told them.
         gap: Mean gap.
     """
 
@@ -35,6 +43,7 @@ class ConfigurationLevel:
     deviation: Value
     settled: Value
     bounds: tuple[float, ...]
+    sources: tuple[str, ...]
     gap: Value
 
 
@@ -53,6 +62,7 @@ def configuration_level(family: Family, configuration: str) -> ConfigurationLeve
         deviation=_deviation(means),
         settled=mean_of((c.settled for c in met), "rewards of every settled part are missing"),
         bounds=tuple(sorted({c.bound for c in met if c.bound is not None})),
+        sources=tuple(sorted({c.bound_source for c in met if c.bound_source is not None})),
         gap=mean_of((c.gap.value for c in met), "; ".join(dict.fromkeys(c.gap.reason or "" for c in met))),
     )
 

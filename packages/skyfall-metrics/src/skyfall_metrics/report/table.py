@@ -11,7 +11,7 @@ from skyfall_metrics.report.contents import Report
 from skyfall_metrics.report.levels import headline_measures
 from skyfall_metrics.report.lives import Family, configurations_of
 from skyfall_metrics.report.markup import Markup, element, joined
-from skyfall_metrics.report.summaries import configuration_level
+from skyfall_metrics.report.summaries import BOUND_SOURCES, configuration_level
 from skyfall_metrics.sheets import formatted
 from skyfall_metrics.values import Value, mean_of
 
@@ -84,9 +84,10 @@ def configuration_table(families: Sequence[Family]) -> Markup:
             if level is None:
                 continue
             bound = mean_of(level.bounds, f"no bound for {name!r}")
-            numbers = (level.mean, level.deviation, level.settled, bound, level.gap)
-            counts = [_word(name), _word(family.name), _count(level.runs)]
-            rows.append(counts + [_number(value, notes) for value in numbers])
+            remark = "; ".join(BOUND_SOURCES[source] for source in level.sources)
+            cells = [_word(name), _word(family.name), _count(level.runs)]
+            cells += [_number(value, notes) for value in (level.mean, level.deviation, level.settled)]
+            rows.append([*cells, _number(bound, notes, remark), _number(level.gap, notes)])
     return joined(_scrolled("Configurations", _table("Configurations", headings, rows)), notes.listing())
 
 
@@ -134,10 +135,11 @@ def _word(text: str) -> _Cell:
     return _Cell(joined(text), text, numeric=False)
 
 
-def _number(value: Value, notes: Notes) -> _Cell:
+def _number(value: Value, notes: Notes, remark: str = "") -> _Cell:
     if value.value is None:
         return _Cell(joined("—", notes.reference(value.reason or "not known")), "")
-    return _Cell(joined(formatted(value.value)), repr(value.value))
+    raised = notes.reference(remark) if remark else ""
+    return _Cell(joined(formatted(value.value), raised), repr(value.value))
 
 
 def _table(
