@@ -74,6 +74,7 @@ class AxisApplier:
         self._unset = {**UNSET, **{name: rule["unset"] for name, rule in self._custom.items()}}
         self._applied: dict[str, Any] = dict(self._unset)
         self._taken = 0.0
+        self._latest: dict[str, Any] | None = None
 
     def check(self, names: Iterable[str]) -> None:
         """Refuse axes nobody can apply.
@@ -89,11 +90,13 @@ class AxisApplier:
         """Take the world for untouched, as a new or reset one is."""
         self._applied = dict(self._unset)
         self._taken = 0.0
+        self._latest = None
 
     def restarted(self) -> None:
         """Take the world for one that was reset: business data is new, its own settings are kept."""
         kept = (*_CHAOS, "workers", "tickets")
         self._taken = 0.0
+        self._latest = None
         self._applied = {
             name: self._applied[name] if name in kept else value for name, value in self._unset.items()
         }
@@ -108,6 +111,8 @@ class AxisApplier:
             ConfigError: An unknown axis.
             MorpheusError: The server refused, or did not answer.
         """
+        if axes == self._latest:
+            return False
         self.check(axes)
         wanted = {**self._unset, **axes}
         changed = [name for name, value in wanted.items() if value != self._applied[name]]
@@ -119,6 +124,7 @@ class AxisApplier:
         for name in changed:
             self._apply_one(client, world_id, name, wanted[name])
         self._applied = wanted
+        self._latest = dict(axes)
         return bool(changed)
 
     def _apply_one(self, client: MorpheusClient, world_id: str, name: str, value: Any) -> None:

@@ -235,7 +235,7 @@ def _few(texts: Iterable[str], most: int = 2) -> str:
 
 
 def _amount(value: Any) -> float:
-    return round(float(value), 2) if isinstance(value, int | float) else 0.0
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 @lru_cache(maxsize=4096)
