@@ -122,9 +122,8 @@ def main() -> None:
     print(f"| in process, full observation, env steps per second | {wall:.0f} | ≥ 1,500 |")
     print(f"| the same per second of CPU time | {busy:.0f} | |")
     print(f"| loopback HTTP, env steps per second | {http_wall:.0f} | ≥ 400 |")
-    print(
-        f"| the same per second of CPU time, client and server together | {1 / (1 / http_busy + serving):.0f} | |"
-    )
+    together = 1 / (1 / http_busy + serving)
+    print(f"| the same per second of CPU time, client and server together | {together:.0f} | |")
     if seconds:
         found = soak(seconds)
         memory = f"{found['warm_mb']:.0f}, {found['end_mb']:.0f}"
