@@ -249,6 +249,7 @@ def test_every_route_of_the_server_is_in_the_contract() -> None:
         segments = target.format(**ids).partition("?")[0].strip("/").split("/")
         covered.add((method, len(segments), segments[0] == ids["w"], segments[-1]))
     elsewhere = {"POST /world", "POST /world/act", "GET /docs", "GET /docs/mesh", "GET /{w}/overview"}
+    elsewhere |= {"POST /{w}/step"}
     elsewhere |= {"POST /{w}/verification/verify-ticket", "POST /{w}/verification/verify-entity"}
     elsewhere |= {
         f"{verb} /{{w}}/erp/{part}" for verb in ("GET", "PUT") for part in ("invoices/{id}", "payments/{id}")
@@ -409,6 +410,18 @@ def test_act_forwards_status_and_body_and_lets_time_pass() -> None:
     )
     assert {item["status"] for item in listed.body["data"]} == {"ERRORED"}
     assert ids["edi"] in [item["_id"] for item in listed.body["data"]]
+
+
+def test_the_step_extension_is_act_and_overview_in_one() -> None:
+    one, ids = made()
+    two, _ = made()
+    action = {"path": f"/{ids['w']}/edi/{ids['edi']}/requeue", "method": "POST"}
+    acted = one.dispatch("POST", "/world/act", body=action)
+    seen = one.dispatch("GET", f"/{ids['w']}/overview").body["data"]
+    stepped = two.dispatch("POST", f"/{ids['w']}/step", body=action).body["data"]
+    assert stepped == {"status": acted.status, "body": acted.body, "overview": seen}
+    refused = two.dispatch("POST", f"/{ids['w']}/step", body={"path": f"/{ids['w']}/edi/E999"})
+    assert (refused.status, refused.body["data"]["status"]) == (200, 404)
 
 
 def test_pages_follow_their_cursors_to_the_end() -> None:

@@ -47,6 +47,9 @@ def demo(
     configuration: Annotated[
         list[str] | None, typer.Option(help="Play only these; repeatable.", show_default=False)
     ] = None,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="Record tools without arguments; easier to imitate.")
+    ] = False,
     full: Annotated[bool, typer.Option("--full", help="Record the whole state, not only its text.")] = False,
 ) -> None:
     """Write what the scripted policies do, one JSON object a step."""
@@ -58,7 +61,7 @@ def demo(
         if name not in CANONICAL:
             _fail(f"--configuration: {name!r} is unknown; {suggestion(name, CANONICAL)}")
     observe = "full" if full else "text"
-    written = write_demonstrations(output, chosen, steps, seed, observe=observe)
+    written = write_demonstrations(output, chosen, steps, seed, observe=observe, arguments=not bare)
     typer.echo(f"{output}: {written} steps in {len(chosen)} configurations", err=True)
 
 

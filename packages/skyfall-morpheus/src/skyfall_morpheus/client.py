@@ -299,6 +299,19 @@ class MorpheusClient:
                 status = 400
         return ActResult(status, answer.body)
 
+    def step(self, world_id: str, action: Mapping[str, Any]) -> tuple[ActResult, dict[str, Any]]:
+        """`act` and `overview` in one call, where `extensions` names `step`; never repeated.
+
+        Raises:
+            MorpheusError: No usable answer.
+        """
+        path = path_of(world_id, "step")
+        data = self._data("POST", path, body=dict(action))
+        found = data if isinstance(data, dict) else {}
+        if not isinstance(found.get("status"), int) or not isinstance(found.get("overview"), dict):
+            raise ProtocolError(f"POST {path}: data holds no status and overview")
+        return ActResult(found["status"], found.get("body")), found["overview"]
+
     def logs(self, world_id: str, **filters: Any) -> Iterator[LogRecord]:
         """Service logs, page by page."""
         path = path_of(world_id, "logs")

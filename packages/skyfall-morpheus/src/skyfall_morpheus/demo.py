@@ -65,7 +65,13 @@ def demonstrate(
 
 
 def write_demonstrations(
-    path: Path, configurations: Sequence[str], steps: int, seed: int, *, observe: str = "text"
+    path: Path,
+    configurations: Sequence[str],
+    steps: int,
+    seed: int,
+    *,
+    observe: str = "text",
+    arguments: bool = True,
 ) -> int:
     """Write one JSON object a step: `observation`, `action`, `reward`, `configuration`.
 
@@ -75,6 +81,7 @@ def write_demonstrations(
         steps: Steps in each.
         seed: Spread over them.
         observe: `text` or `full`.
+        arguments: Whether a tool's arguments are recorded; the name alone is easier to imitate.
 
     Returns:
         How many lines were written.
@@ -87,7 +94,7 @@ def write_demonstrations(
             for one in demonstrate(configuration, steps, own, observe=observe):
                 line = {
                     "observation": one.observation,
-                    "action": one.action,
+                    "action": one.action if arguments else {"tool": one.action["tool"]},
                     "reward": one.reward,
                     "configuration": one.configuration,
                 }

@@ -141,7 +141,7 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         self._step = 0
         self._episode = _Episode()
         self._verified: set[str] = set()
-        self._overview: dict[str, Any] = {}
+        self._overview: dict[str, Any] | None = None
         self._observation: dict[str, Any] = {}
         self._spec = operational()
         try:
@@ -219,17 +219,17 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         boundary = self._apply_regime()
         if boundary:  # what the configuration itself did to the books is not the action's doing
             self._overview = gather(self.client, world)
-        before = _counts(self._overview)
+        before = _counts(self._overview or {})
         kind, last, invalid = self._perform(action)
-        self._overview = gather(self.client, world)
-        inputs = self._inputs(before, _counts(self._overview), kind, last, invalid=invalid)
+        after = self._overview = self._overview or gather(self.client, world)
+        inputs = self._inputs(before, _counts(after), kind, last, invalid=invalid)
         self._step += 1
         self._episode.steps += 1
         truncated = self.settings.episode_steps is not None and (
             self._episode.steps % self.settings.episode_steps == 0
         )
         trace = {
-            "world_time": self._overview.get("time"),
+            "world_time": after.get("time"),
             "tool": last["tool"],
             "action_status": last["status"],
             "reward_inputs": inputs,
@@ -377,11 +377,20 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         return "call", admit(action, self._world, verified)
 
     def _send(self, request: Mapping[str, Any]) -> tuple[int, Any]:
-        """Status and body of an act call; status 0 when the answer was lost."""
+        """Status and body of an act call; status 0 when the answer was lost.
+
+        Leaves the overview after it in `_overview`, or None where it has to be asked for.
+        """
+        self._overview = None
         try:
-            result = self.client.act(request)
+            if "step" in self.client.extensions():
+                result, self._overview = self.client.step(self._world, request)
+            else:
+                result = self.client.act(request)
         except TransportError:
             return 0, None
+        except ResponseError as failure:
+            return failure.status, failure.body
         except MorpheusError as failure:
             return 502, {"error": type(failure).__name__}
         return result.status, result.body
@@ -425,7 +434,7 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         }
 
     def _observe(self, last: Mapping[str, Any]) -> Any:
-        state = compact(self._overview, last, self._verified)
+        state = compact(self._overview or {}, last, self._verified)
         if self.settings.raw_logs:
             page = self.client.page(f"/{self._world}/logs", limit=self.settings.raw_logs)
             state["logs"] = [

@@ -11,10 +11,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from skyfall_morpheus.local.answers import body_of, error
+from skyfall_morpheus.local.answers import body_of, error, ok
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.routing import Reply, Request, Router
-from skyfall_morpheus.local.service import Service
+from skyfall_morpheus.local.service import Service, overview
 from skyfall_morpheus.local.trade import Trade
 from skyfall_morpheus.local.worlds import Worlds
 
@@ -54,6 +54,7 @@ class LocalApi:
         Trade(self.worlds).add_routes(self._router)
         Service(self.worlds).add_routes(self._router)
         self._router.add("POST /world/act", self._act)
+        self._router.add("POST /{w}/step", self._step)
         self._router.add("GET /docs", self._docs)
         self._router.add("GET /docs/mesh", self._docs)
 
@@ -99,6 +100,13 @@ class LocalApi:
             self.worlds.tick(self.worlds.by_id[world])
         return reply
 
+    def _step(self, request: Request) -> Reply:
+        """Act and look in one call: what the action led to, and the overview after it. An extension."""
+        world = self.worlds.find(request.params["w"])
+        inner = self._act(Request("POST", "/world/act", {}, request.body))
+        data = {"status": inner.status, "body": inner.body, "overview": overview(world)}
+        return ok(data, "step", world.now)
+
     def _world_of(self, path: str) -> str | None:
         """The id of the world a path is about, if it is about one."""
         segments = path.strip("/").split("/")
@@ -109,7 +117,7 @@ class LocalApi:
 
     def _docs(self, request: Request) -> Reply:  # noqa: ARG002
         """What this server is and what it offers beyond the documented API."""
-        return Reply(200, {"name": "skyfall-morpheus local world", "extensions": ["overview"]})
+        return Reply(200, {"name": "skyfall-morpheus local world", "extensions": ["overview", "step"]})
 
 
 def _fill(segment: str, params: Mapping[str, Any]) -> str:
