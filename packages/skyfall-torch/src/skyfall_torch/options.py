@@ -56,6 +56,8 @@ class SamplingConfig:
         top_p: Smallest probability mass kept; 1 keeps all.
         top_k: Likeliest tokens kept; 0 keeps all.
         seed: Seeds the policy's own generator; None takes entropy from the system.
+        response_prefix: Text that every response is made to begin with. It belongs to the action but
+            not to what is reinforced, since the model did not choose it.
     """
 
     max_new_tokens: int = 64
@@ -63,6 +65,7 @@ class SamplingConfig:
     top_p: float = 1.0
     top_k: int = 0
     seed: int | None = 0
+    response_prefix: str = ""
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
@@ -93,6 +96,7 @@ class LanguagePolicyConfig:
         top_p: Smallest probability mass kept.
         top_k: Likeliest tokens kept; 0 keeps all.
         seed: Seeds sampling, a new critic and a new adapter.
+        response_prefix: Text that every response is made to begin with, such as `{"`.
         system_prompt: Instructions before every observation.
         prompt: `package.module:function` of a prompt builder that replaces the default.
         value_position: Which hidden state the critic reads.
@@ -111,6 +115,7 @@ class LanguagePolicyConfig:
     top_p: float = 1.0
     top_k: int = 0
     seed: int | None = 0
+    response_prefix: str = ""
     system_prompt: str | None = None
     prompt: str | None = None
     value_position: ValuePosition | str = ValuePosition.SEQUENCE_END
@@ -130,7 +135,14 @@ class LanguagePolicyConfig:
 
     def sampling(self) -> SamplingConfig:
         """The part that says how responses are drawn."""
-        return SamplingConfig(self.max_new_tokens, self.temperature, self.top_p, self.top_k, self.seed)
+        return SamplingConfig(
+            max_new_tokens=self.max_new_tokens,
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            seed=self.seed,
+            response_prefix=self.response_prefix,
+        )
 
 
 def split_options(

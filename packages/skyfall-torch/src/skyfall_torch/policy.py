@@ -138,7 +138,7 @@ class LanguagePolicy:
                 self.last_effective_rank = self._effective_ranks(samples)
         self._generated.extend(samples)
         texts = self.tokenizer.batch_decode(responses, skip_special_tokens=True)
-        return [self.parse(text) for text in texts]
+        return [self.parse(self.sampling.response_prefix + text) for text in texts]
 
     @staticmethod
     def parse(text: str) -> Any:
@@ -316,6 +316,8 @@ class LanguagePolicy:
         self._end_ids = frozenset(end_ids)
         pad = self.tokenizer.pad_token_id
         self._pad_id = pad if pad is not None else min(end_ids, default=0)
+        prefix = self.sampling.response_prefix
+        self._prefix_ids = self.tokenizer.encode(prefix, add_special_tokens=False) if prefix else []
         self._generation = self._generation_config()
 
     def _generation_config(self) -> GenerationConfig:
@@ -344,7 +346,8 @@ class LanguagePolicy:
         return room
 
     def _prompt_ids(self, observation: Any) -> list[int]:
-        ids = prompt_ids(self.prompt(observation, self.tokenizer), self.tokenizer) or [self._pad_id]
+        ids = prompt_ids(self.prompt(observation, self.tokenizer), self.tokenizer) + self._prefix_ids
+        ids = ids or [self._pad_id]
         if self._context is None or len(ids) <= self._context:
             return ids
         self.truncated_prompts += 1

@@ -97,7 +97,9 @@ def tiny_model(config: TinyConfig | None = None, vocabulary_size: int | None = N
         num_attention_heads=config.heads,
         max_position_embeddings=config.context,
         attention_dropout=config.attention_dropout,
-        initializer_range=0.05,
+        # Unit gain: with Transformers' small default a random model hardly sees what stands before
+        # its last token, and all of its first learning goes into answers that ignore the prompt.
+        initializer_range=config.hidden_size**-0.5,
         bos_token_id=None,
         eos_token_id=None,
         pad_token_id=None,
