@@ -63,6 +63,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_pages_take_their_sources_in_as_the_site_reads_it() -> None:
+    """A formatter that takes the marker for code leaves one that the site shows instead of the file."""
+    marker = re.compile(r"^.*8\s*<\s*-.*$", re.MULTILINE)
+    lines = [line for page in ROOT.glob("docs/**/*.md") for line in marker.findall(page.read_text())]
+    assert lines
+    assert [line for line in lines if not re.fullmatch(r'--8<-- "[^"]+"', line)] == []
+
+
 def test_every_public_name_has_an_anchor(site: Path) -> None:
     anchors = {
         anchor for page in site.rglob("*.html") for anchor in re.findall(r'id="([\w.]+)"', page.read_text())

@@ -205,6 +205,13 @@ def test_sections_are_frozen() -> None:
             f"FILE:2: algorithm.name: unknown algorithm 'randm': did you mean 'random'? known: {ALGORITHMS}",
         ),
         (
+            MINIMAL.replace("random", "'mine:Own'"),
+            (
+                f"FILE:2: algorithm.name: unknown algorithm 'mine:Own': known: {ALGORITHMS}; "
+                "give 'mine:Own' a name in the entry-point group 'skyfall.algorithms'"
+            ),
+        ),
+        (
             MINIMAL.replace("random}", "random, policy: {factory: nope}}"),
             f"FILE:2: algorithm.policy.factory: unknown policy 'nope': {POLICIES}",
         ),

@@ -378,6 +378,16 @@ def test_a_bad_reward_stops_with_world_and_step_after_all_rows_of_the_step(tmp_p
     assert last == [(2, 0, 3.0), (2, 1, None), (2, 2, 203.0)]
 
 
+def test_worlds_that_say_half_of_their_ends_are_named_with_the_step() -> None:
+    class Half(Persistent):
+        def step(self, actions: Any) -> Any:
+            observations, rewards, terminations, truncations, infos = super().step(actions)
+            return observations, rewards, terminations[:1], truncations, infos
+
+    with pytest.raises(EnvironmentFailedError, match="Half failed at step 0: ValueError"):
+        collect(Half(World(), World()), Alone(), 1)
+
+
 def test_a_batch_that_raises_is_named_with_the_step() -> None:
     class Broken(World):
         def step(self, action: Any) -> Any:

@@ -418,6 +418,14 @@ def test_a_trace_path_of_its_own_gets_the_trace_and_nothing_else(tmp_path: Path)
     assert mine.read_text() == "mine"
 
 
+def test_a_document_cut_short_by_a_full_disk_stands_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    for left in ("", "# Written by"):
+        (tmp_path / "run" / CONFIG_FILE).write_text(left)
+        run_experiment(config(tmp_path), trace_mode="overwrite")
+        assert (tmp_path / "run" / CONFIG_FILE).read_text().startswith("# Written by a run")
+
+
 def test_a_document_that_cannot_be_written_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -425,8 +433,9 @@ def test_a_document_that_cannot_be_written_is_a_clear_error(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(TraceError, match=r"config\.yaml: cannot be written: No space left"):
+    with pytest.raises(TraceError, match=r"config\.yaml: cannot be written: No space left.*; choose another"):
         run_experiment(config(tmp_path))
+    assert list((tmp_path / "run").iterdir()) == []
     assert World.closed == [""]
 
 
@@ -536,6 +545,13 @@ def test_a_policy_that_cannot_act_is_named() -> None:
     learner.policy = object()  # type: ignore[assignment]
     with pytest.raises(ConfigError, match=r"algorithm: Learner: the algorithm's policy .* has no act\(\)"):
         run_experiment(config(), algorithm=learner)
+
+
+def test_an_algorithm_that_cannot_give_its_policy_is_named() -> None:
+    broken = type("Broken", (Minimal,), {"policy": property(lambda self: 1 / 0, lambda self, value: None)})
+    with pytest.raises(ConfigError, match=r"Broken\.policy cannot be had: ZeroDivisionError"):
+        run_experiment(config(), algorithm=broken())
+    assert len(World.closed) == len(World.built)
 
 
 def test_a_missing_module_is_named() -> None:

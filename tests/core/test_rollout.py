@@ -311,7 +311,18 @@ def test_an_environment_that_cannot_reset_is_named_with_the_step() -> None:
         next(windows)
 
 
-@pytest.mark.parametrize("answer", [(0, 1.0, False, {}), None, (0, 1.0, False, False, None)], ids=repr)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (0, 1.0, False, {}),
+        None,
+        (0, 1.0, False, False, None),
+        (0, 1.0, np.zeros(2), False, {}),
+        (0, 1.0, False, False, {"reward_components": np.ones(2)}),
+        (0, 1.0, False, False, {"reward_components": [1.0]}),
+    ],
+    ids=repr,
+)
 def test_an_environment_that_does_not_speak_gymnasium_is_named(answer: Any) -> None:
     double = Double()
     double.step = lambda action: answer  # type: ignore[method-assign]
@@ -335,6 +346,29 @@ def test_a_policy_that_raises_is_named_with_the_step() -> None:
 
     with pytest.raises(RunError, match="Tired failed to act at step 3: ValueError: tired"):
         collect(World(), 5, Tired())
+
+
+@pytest.mark.parametrize("name", ["last_logprob", "last_value", "last_effective_rank"])
+def test_a_policy_that_cannot_say_what_it_thought_is_named_with_the_step(tmp_path: Path, name: str) -> None:
+    broken = type("Broken", (Constant,), {name: property(lambda self: 1 / 0)})
+    with (
+        TraceWriter(tmp_path / "t.jsonl") as writer,
+        pytest.raises(RunError, match="Broken failed to act at step 0: ZeroDivisionError"),
+    ):
+        collect(World(), 2, broken(), writer=writer)
+
+
+def test_a_policy_that_reuses_its_buffers_changes_no_thought() -> None:
+    class Reusing(Constant):
+        def __init__(self) -> None:
+            self.last_value = self.last_logprob = np.zeros(())
+
+        def act(self, observation: Any) -> Any:
+            self.last_value += 1
+            return 0
+
+    stored = transitions(collect(World(), 3, Reusing()))
+    assert [(float(one.logprob), float(one.value)) for one in stored] == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_an_action_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -126,6 +126,17 @@ def test_without_a_scorer_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     assert "pip install skyfall-metrics, then: skyfall score runs/one" in done.stderr
 
 
+@pytest.mark.parametrize("code", [0, 3, None])
+def test_an_environment_that_exits_fails_the_run(monkeypatch: pytest.MonkeyPatch, code: int | None) -> None:
+    def leave(self: World, action: Any) -> Any:
+        sys.exit(code)
+
+    monkeypatch.setattr(World, "step", leave)
+    done = skyfall("doc.yaml")
+    assert done.exit_code == 1
+    assert f"error: one: what it runs called exit({code})" in done.stderr
+
+
 def test_a_wrong_document_exits_2() -> None:
     done = skyfall("doc.yaml", "--set", "rollout.total_stepz=3")
     assert done.exit_code == 2

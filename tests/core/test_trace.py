@@ -221,6 +221,16 @@ def test_a_file_in_the_directorys_place_is_named(tmp_path: Path, mode: TraceMode
             attempt()
 
 
+@pytest.mark.parametrize("mode", list(TraceMode))
+def test_a_link_that_leads_nowhere_is_named_and_no_trace(tmp_path: Path, mode: TraceMode) -> None:
+    (tmp_path / "runs").symlink_to(tmp_path / "gone")
+    path = tmp_path / "runs" / "one" / "t.jsonl"
+    with pytest.raises(TraceError, match="runs is not a directory; choose another output_dir"):
+        TraceWriter.check(path, mode)
+    with pytest.raises(TraceError, match="cannot be written"):
+        TraceWriter(path, mode=mode)
+
+
 @pytest.mark.parametrize("name", ["x" * 300, "nul\0byte"], ids=["long", "nul"])
 @pytest.mark.parametrize("mode", list(TraceMode))
 def test_a_path_no_system_can_have_is_a_clear_error(tmp_path: Path, name: str, mode: TraceMode) -> None:

@@ -50,7 +50,8 @@ def _named(group: Group) -> Callable[[str], str]:
         try:
             plugins.find(group, name)
         except PluginError as error:
-            raise ValueError(str(error)) from None
+            remedy = f"; give {name!r} a name in the entry-point group '{group.value}'" if ":" in name else ""
+            raise ValueError(f"{error}{remedy}") from None
         return name
 
     return check

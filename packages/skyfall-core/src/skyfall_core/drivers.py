@@ -88,8 +88,8 @@ class SingleWorldDriver:
         environment, the calls this spares are a tenth of the run.
         """
         env, policy, recorder = self._env, self._policy, self.recorder
-        says_logprob, says_value = hasattr(policy, "last_logprob"), hasattr(policy, "last_value")
-        says_rank = recorder is not None and hasattr(policy, "last_effective_rank")
+        says_logprob, says_value = _says(policy, "last_logprob"), _says(policy, "last_value")
+        says_rank = recorder is not None and _says(policy, "last_effective_rank")
         array, auto_reset, label_of = np.ndarray, self._auto_reset, self._label
         transitions: list[Transition] = []
         for step in range(self.step_index, self.step_index + steps):
@@ -98,15 +98,17 @@ class SingleWorldDriver:
             seen = self._observation
             try:
                 action = policy.act(seen)
+                logprob = owned(policy.last_logprob) if says_logprob else None
+                value = owned(policy.last_value) if says_value else None
+                rank = policy.last_effective_rank if says_rank else None
             except SkyfallError:
                 raise
             except Exception as error:
                 raise policy_failed(policy, step, error) from error
             taken = action if type(action) is int else owned(action)
-            logprob = policy.last_logprob if says_logprob else None
-            value = policy.last_value if says_value else None
             try:
                 observation, given, terminated, truncated, info = env.step(action)
+                terminated, truncated = bool(terminated), bool(truncated)
                 info = {} if type(info) is dict and not info else owned_info(info)
             except RewardSpecError:
                 raise
@@ -118,8 +120,8 @@ class SingleWorldDriver:
                 seen,
                 taken,
                 given if type(given) is float else as_reward(given),
-                bool(terminated),
-                bool(truncated),
+                terminated,
+                truncated,
                 label,
                 boundary,
                 info.get("reward_components") or {},
@@ -131,7 +133,7 @@ class SingleWorldDriver:
             self._observation = observation.copy() if type(observation) is array else owned(observation)
             self._ended = auto_reset and (transition.terminated or transition.truncated)
             if recorder is not None:
-                recorder(transition, origin, policy.last_effective_rank if says_rank else None)
+                recorder(transition, origin, rank)
             if not math.isfinite(transition.reward):
                 raise reward_refused(env, step, given)
             transitions.append(transition)
@@ -213,20 +215,20 @@ class SeveralWorldsDriver:
         try:
             observations, rewards, terminations, truncations, infos = self._env.step(self._batched(acts))
             by_world = [owned_info(world_info(infos, world)) for world in range(self._env.num_envs)]
+            ends = [(bool(end), bool(cut)) for end, cut in zip(terminations, truncations, strict=True)]
         except RewardSpecError:
             raise
         except Exception as error:
             raise environment_failed(self._env, f"at step {step}", error) from error
         transitions = []
-        for world, (act, info) in enumerate(zip(acts, by_world, strict=True)):
+        for world, (act, info, end) in enumerate(zip(acts, by_world, ends, strict=True)):
             label, boundary, origin = self._labels[world](step, info)
             transition = Transition(
                 step,
                 self._observations[world],
                 act.action,
                 as_reward(rewards[world]),
-                bool(terminations[world]),
-                bool(truncations[world]),
+                *end,
                 label,
                 boundary,
                 info.get("reward_components") or {},
@@ -251,20 +253,20 @@ class SeveralWorldsDriver:
             if self._act_batch is None:
                 return [self._act_alone(observation) for observation in self._observations]
             actions = list(self._act_batch(self._observations))
+            self._check_count("act_batch", actions)
+            beside = [self._reported(name) for name in ("last_logprob", "last_value", "last_effective_rank")]
         except SkyfallError:
             raise
         except Exception as error:
             raise policy_failed(self._policy, self.step_index, error) from error
-        self._check_count("act_batch", actions)
-        reported = (self._reported(name) for name in ("last_logprob", "last_value", "last_effective_rank"))
-        return [Act(owned(action), *beside) for action, *beside in zip(actions, *reported, strict=True)]
+        return [Act(*map(owned, of_world)) for of_world in zip(actions, *beside, strict=True)]
 
     def _act_alone(self, observation: Any) -> Act:
         policy = self._policy
         return Act(
             owned(policy.act(observation)),
-            getattr(policy, "last_logprob", None),
-            getattr(policy, "last_value", None),
+            owned(getattr(policy, "last_logprob", None)),
+            owned(getattr(policy, "last_value", None)),
             getattr(policy, "last_effective_rank", None),
         )
 
@@ -299,6 +301,14 @@ class SeveralWorldsDriver:
 
     def _new_labels(self) -> list[RegimeLabeller]:
         return [RegimeLabeller(self._provider) for _ in range(self._env.num_envs)]
+
+
+def _says(policy: Any, name: str) -> bool:
+    """Whether `policy` has `name`; so it has where asking fails, and reading it will tell why."""
+    try:
+        return hasattr(policy, name)
+    except Exception:  # noqa: BLE001 - named with the step when it is read
+        return True
 
 
 def _description(env: Any) -> Mapping[str, Any]:

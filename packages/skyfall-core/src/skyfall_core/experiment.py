@@ -204,8 +204,12 @@ def run_experiment(
 
 def _check_document(trace: Path) -> None:
     """Make sure that the resolved document will replace nobody's own file."""
-    document = trace.with_name(CONFIG_FILE)
-    if document.exists() and not document.read_bytes().startswith(RESOLVED.encode()):
+    document, mark = trace.with_name(CONFIG_FILE), RESOLVED.encode()
+    if not document.exists():
+        return
+    with document.open("rb") as file:
+        begin = file.read(len(mark))
+    if not mark.startswith(begin):  # a run that was killed or had no room left a part of the mark
         problem = f"{document} was written by no run and would be replaced by the resolved document"
         raise ConfigError(f"run.output_dir: {problem}; rename it, or choose another run.name or output_dir")
 
@@ -215,7 +219,10 @@ def _write_document(trace: Path, config: ExperimentConfig) -> None:
     try:
         document.write_text(RESOLVED + config.to_yaml(), encoding="utf-8")
     except OSError as error:
-        raise TraceError(f"{document}: cannot be written: {error.strerror}") from error
+        if not trace.stat().st_size:  # begun for this run, which cannot begin
+            trace.unlink()
+        problem = f"{document}: cannot be written: {error.strerror}"
+        raise TraceError(f"{problem}; choose another output_dir") from error
 
 
 def _learn(
@@ -299,7 +306,11 @@ def _algorithm(config: ExperimentConfig, env: Any) -> Any:
 
 def _checked(algorithm: Any) -> Any:
     """`algorithm`, if it has what a run cannot do without."""
-    policy = getattr(algorithm, "policy", None)
+    try:
+        policy = getattr(algorithm, "policy", None)
+    except Exception as error:
+        problem = f"policy cannot be had: {type(error).__name__}: {error}"
+        raise ConfigError(f"algorithm: {type(algorithm).__name__}.{problem}") from error
     for owner, name in ((algorithm, "update"), (policy, "act")):
         if not callable(getattr(owner, name, None)):
             whose = "algorithm" if owner is algorithm else "algorithm's policy"

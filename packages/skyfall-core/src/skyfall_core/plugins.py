@@ -234,10 +234,19 @@ def import_attribute(target: str) -> Any:
         raise MissingExtraError(_missing(repr(target), target))
     try:
         module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module_name}.".startswith(f"{error.name}."):
+            remedy = "install what holds it, or put its folder on PYTHONPATH"
+            raise PluginLoadError(f"{target!r}: there is no module {error.name!r}; {remedy}") from None
+        raise _fails_to_import(target, error) from error
     except (Exception, SystemExit) as error:  # a module that exits would end the caller without a word
-        problem = f"module {module_name!r} fails to import: {type(error).__name__}: {error}"
-        raise PluginLoadError(f"{target!r}: {problem}") from error
+        raise _fails_to_import(target, error) from error
     return reduce(partial(_attribute, target), attribute.split("."), module)
+
+
+def _fails_to_import(target: str, error: BaseException) -> PluginLoadError:
+    problem = f"module {_split(target)[0]!r} fails to import: {type(error).__name__}: {error}"
+    return PluginLoadError(f"{target!r}: {problem}")
 
 
 def _attribute(target: str, owner: Any, name: str) -> Any:

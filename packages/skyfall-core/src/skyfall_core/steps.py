@@ -60,10 +60,12 @@ def owned_info(info: Any) -> dict[str, Any]:
     """A step's `info`, owned.
 
     Raises:
-        TypeError: If it is no mapping.
+        TypeError: If it or its `reward_components` is no mapping.
     """
     if type(info) is not dict and not isinstance(info, Mapping):  # asking an ABC is slow
         raise TypeError(f"info is {info!r}, not a mapping")
+    if "reward_components" in info and not isinstance(info["reward_components"], Mapping | None):
+        raise TypeError(f"info['reward_components'] is {info['reward_components']!r}, not a mapping")
     return {key: owned(value) for key, value in info.items()} if info else {}
 
 

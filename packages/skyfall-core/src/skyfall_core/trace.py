@@ -137,6 +137,9 @@ class TraceWriter:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if mode is TraceMode.APPEND else os.O_EXCL)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise _unwritable(self.path, error) from error
+        try:
             if mode is TraceMode.OVERWRITE:
                 self.path.unlink(missing_ok=True)
             if mode is TraceMode.APPEND and self.path.exists():
@@ -191,9 +194,9 @@ def _unwritable(path: Path, error: OSError | ValueError) -> TraceError:
 
 
 def _is_there(path: Path) -> bool:
-    """`Path.exists`, which calls a path with a NUL missing, and raises for one that is too long."""
+    """`Path.exists`, which calls a path with a NUL missing, and a link that leads nowhere too."""
     try:
-        path.stat()
+        path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
     return True

@@ -11,6 +11,7 @@ from skyfall_core import plugins
 from skyfall_core.cli.options import AsJson, Document, Overwrite, Quiet, Settings
 from skyfall_core.cli.progress import progress_of
 from skyfall_core.cli.reporting import interruptible, say
+from skyfall_core.errors import RunError
 from skyfall_core.plugins import Group
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def run_and_tell(experiment: ExperimentConfig, *, overwrite: bool, quiet: bool) 
     try:
         with interruptible(), progress_of(str(experiment.run.name), budget, quiet=quiet) as on_window:
             return run_experiment(experiment, trace_mode=mode, on_window=on_window)
+    except SystemExit as error:  # foreign code that exits would end a run, or a sweep, as if all were well
+        raise RunError(f"{experiment.run.name}: what it runs called exit({error.code!r})") from error
     except KeyboardInterrupt:
         if path is not None and _state(path) not in (None, before):
             say(f"stopped; every step taken is in {shown(path)}")
