@@ -38,14 +38,15 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def tests_alone(session: nox.Session) -> None:
     """Each distribution in an environment that holds only it, and a foreign plugin in its own."""
-    session.run(*DEV, "pytest", "-m", "alone", *session.posargs)
+    session.run(*DEV, "pytest", "-m", "alone", "tests/test_alone.py", *session.posargs)
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation site into `site/`, where any warning is an error."""
-    mkdocs = ("uv", "run", "--group", "docs", "mkdocs")
-    session.run(*mkdocs, "build", "--strict", *session.posargs, env={"NO_MKDOCS_2_WARNING": "1"})
+    """The documentation site into `site/`, where any warning is an error, and the tests that read it."""
+    quiet = {"NO_MKDOCS_2_WARNING": "1"}
+    session.run("uv", "run", "--group", "docs", "mkdocs", "build", "--strict", env=quiet)
+    session.run(*DEV, "pytest", "-m", "site", "tests/test_docs.py", env={"SKYFALL_SITE": "site"})
 
 
 @nox.session
