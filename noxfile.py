@@ -45,7 +45,7 @@ def tests_alone(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The documentation site into `site/`, where any warning is an error, and the tests that read it."""
     quiet = {"NO_MKDOCS_2_WARNING": "1"}
-    session.run("uv", "run", "--group", "docs", "mkdocs", "build", "--strict", env=quiet)
+    session.run(*DEV, "mkdocs", "build", "--strict", env=quiet)
     session.run(*DEV, "pytest", "-m", "site", "tests/test_docs.py", env={"SKYFALL_SITE": "site"})
 
 

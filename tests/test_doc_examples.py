@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import yaml
 from typer.testing import CliRunner
 
 from skyfall_core.cli.app import build_app
-from skyfall_core.config import parse_config
+from skyfall_core.config import ExperimentConfig, parse_config
 from skyfall_core.documents import Document, read_document
 from skyfall_core.regime import RegimeSchedule
 from skyfall_core.sweep import parse_sweep
+from skyfall_torch.sft_config import load_sft
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -31,6 +33,13 @@ PAGES = [
     )
     for path in sorted(ROOT.glob(pattern))
 ]
+SECTIONS = set(ExperimentConfig.model_fields)
+REST = {
+    "environment": {"id": "CartPole-v1"},
+    "algorithm": {"name": "random"},
+    "rollout": {"total_steps": 10},
+    "run": {"seed": 0},
+}
 FENCE = re.compile(r"^( *)```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
@@ -55,22 +64,27 @@ def commands() -> list[str]:
 
 
 def documents() -> list[Any]:
-    """YAML blocks that are whole documents of ours, by page."""
-    return [
-        pytest.param(text, id=f"{page}-{number}")
-        for number, (page, text) in enumerate(blocks("yaml"))
-        if re.search(r"^(environment|families|regimes):", text, re.MULTILINE)
-    ]
+    """YAML blocks that are documents of ours or sections of one, by page."""
+    found = []
+    for number, (page, text) in enumerate(blocks("yaml")):
+        content = None if "--8<--" in text else yaml.safe_load(text)
+        if isinstance(content, dict) and ({"families", "regimes"} & set(content) or set(content) <= SECTIONS):
+            found.append(pytest.param(content, id=f"{page}-{number}"))
+    return found
 
 
 def check(document: Document) -> None:
-    """Validate a document as `skyfall validate` does."""
-    if "families" in document.content:
+    """Validate a document as its command does; sections alone are put into a whole one."""
+    content = document.content
+    if "families" in content:
         assert parse_sweep(document)
-    elif "regimes" in document.content:
-        assert RegimeSchedule.from_dict(document.content).regimes
+    elif "regimes" in content:
+        assert RegimeSchedule.from_dict(content).regimes
+    elif "training" in content:
+        assert document.path
+        assert load_sft(document.path).training
     else:
-        assert parse_config(document).rollout.total_steps
+        assert parse_config(replace(document, content={**REST, **content})).rollout.total_steps
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +105,9 @@ def test_pages_show_commands_at_all() -> None:
     assert "run examples/quickstart.yaml" in commands()
 
 
-@pytest.mark.parametrize("text", documents())
-def test_shown_document_validates(text: str) -> None:
-    check(Document(yaml.safe_load(text)))
+@pytest.mark.parametrize("content", documents())
+def test_shown_document_validates(content: dict[str, Any]) -> None:
+    check(Document(content))
 
 
 @pytest.mark.parametrize(
