@@ -67,8 +67,8 @@ def _section_in(schema: Schema, definitions: Schema) -> Schema | None:
 def _holds(schema: Schema, definitions: Schema) -> str:
     if "$ref" in schema and not _section_in(schema, definitions):
         schema = definitions[schema["$ref"].rpartition("/")[2]]
-    if "anyOf" in schema:
-        parts = [part for part in schema["anyOf"] if part.get("type") != "null"]
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        parts = [part for part in choices if part.get("type") != "null"]
         return " or ".join(dict.fromkeys(_holds(part, definitions) for part in parts))
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
@@ -77,7 +77,8 @@ def _holds(schema: Schema, definitions: Schema) -> str:
     if "$ref" in schema:
         return "section"
     name: str = schema.get("format") or schema.get("type", "anything")
-    limits = (f"{sign} {schema[limit]}" for limit, sign in LIMITS.items() if limit in schema)
+    known = ((sign, schema[limit]) for limit, sign in LIMITS.items() if limit in schema)
+    limits = (f"{sign} {value}" for sign, value in known if abs(value) < 2**53)  # further is how it is stored
     return " ".join((TYPES.get(name, name), *limits))
 
 
