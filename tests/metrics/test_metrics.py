@@ -153,7 +153,7 @@ class SlowLife:
         yield "worst_drops", average(worst)
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(lives, parameters, st.sampled_from([1, 3, 7]))
 def test_every_measure_equals_the_slow_loop(pieces, used, divisor):
     # each piece is a run of rows around a level, so that climbs, falls and holes all occur

@@ -15,7 +15,7 @@ from skyfall_metrics.reader import DamagedLines, read_trace
 from skyfall_metrics.scoring import score
 
 here = settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30
 )
 
 numbers = st.one_of(st.none(), st.integers(-5, 5), st.floats(-1e6, 1e6))

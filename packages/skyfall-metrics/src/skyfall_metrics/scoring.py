@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -206,18 +207,27 @@ def _across_worlds(measure: Measure, worlds: tuple[WorldScore, ...]) -> Value:
 
 
 def _configurations(worlds: tuple[WorldScore, ...]) -> tuple[ConfigurationSummary, ...]:
-    names = dict.fromkeys(c.configuration for world in worlds for c in world.reward.configurations)
-    return tuple(_configuration(name, worlds) for name in names)
+    rewards = _by_configuration(world.reward.configurations for world in worlds)
+    gaps = _by_configuration(world.gap.configurations for world in worlds)
+    losses = _by_configuration(world.forgetting.identities for world in worlds)
+    transfers = _by_configuration(world.transfer.configurations for world in worlds)
+    return tuple(
+        _configuration(name, of_name, gaps[name], losses.get(name, []), transfers.get(name, []))
+        for name, of_name in rewards.items()
+    )
 
 
-def _configuration(name: str, worlds: tuple[WorldScore, ...]) -> ConfigurationSummary:
-    def of(parts: Iterable[Iterable[Any]]) -> list[Any]:
-        return [entry for part in parts for entry in part if entry.configuration == name]
+def _by_configuration(results: Iterable[Iterable[Any]]) -> dict[str, list[Any]]:
+    """Results of all worlds by the configuration they are about, in order of first visit."""
+    grouped: dict[str, list[Any]] = {}
+    for entry in chain.from_iterable(results):
+        grouped.setdefault(entry.configuration, []).append(entry)
+    return grouped
 
-    rewards = of(world.reward.configurations for world in worlds)
-    gaps = of(world.gap.configurations for world in worlds)
-    losses = of(world.forgetting.identities for world in worlds)
-    transfers = of(world.transfer.configurations for world in worlds)
+
+def _configuration(
+    name: str, rewards: list[Any], gaps: list[Any], losses: list[Any], transfers: list[Any]
+) -> ConfigurationSummary:
     sources = [gap.source for gap in gaps if gap.source is not None]
 
     def mean(entries: list[Any], attribute: str, reason: str = "") -> Value:

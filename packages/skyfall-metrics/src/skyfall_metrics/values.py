@@ -37,7 +37,7 @@ def number(value: float | np.floating | None, reason: str) -> Value:
 def mean_of(values: Iterable[float | None], reason: str) -> Value:
     """Mean of the numbers that exist, or `reason` when none does."""
     present = [value for value in values if value is not None]
-    return number(float(np.mean(present)) if present else None, reason)
+    return number(math.fsum(present) / len(present) if present else None, reason)
 
 
 def optional(value: float | np.floating) -> float | None:

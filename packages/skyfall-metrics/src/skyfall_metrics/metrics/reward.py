@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skyfall_metrics.stream import Stream
 from skyfall_metrics.values import Value, mean_of, number, optional
@@ -58,8 +59,12 @@ def configuration_reward(stream: Stream) -> RewardResult:
     Args:
         stream: One world's life.
     """
-    by_row = np.repeat(stream.segments.identity, stream.segments.rows)
-    configurations = tuple(_of_one(stream, by_row, code) for code in stream.segments.identities())
+    segments = stream.segments
+    rewards = _grouped(stream.reward, np.repeat(segments.identity, segments.rows))
+    settled = _grouped(stream.settled, segments.identity)
+    configurations = tuple(
+        _of_one(segments.names[code], rewards[code], settled[code]) for code in segments.identities()
+    )
     reason = "all rewards are missing"
     present = stream.reward[~np.isnan(stream.reward)]
     return RewardResult(
@@ -69,16 +74,21 @@ def configuration_reward(stream: Stream) -> RewardResult:
     )
 
 
-def _of_one(stream: Stream, by_row: np.ndarray, code: int) -> ConfigurationReward:
-    rewards = stream.reward[by_row == code]
+def _grouped(values: NDArray[np.float64], codes: NDArray[np.int32]) -> dict[int, NDArray[np.float64]]:
+    """Values by code, in their order: one sort, however many codes there are."""
+    order = np.argsort(codes, kind="stable")
+    found, start = np.unique(codes[order], return_index=True)
+    return dict(zip(found.tolist(), np.split(values[order], start[1:]), strict=True))
+
+
+def _of_one(name: str, rewards: NDArray[np.float64], settled: NDArray[np.float64]) -> ConfigurationReward:
     present = rewards[~np.isnan(rewards)]
-    segments = stream.segments.identity == code
     return ConfigurationReward(
-        configuration=stream.segments.names[code],
-        visits=int(segments.sum()),
+        configuration=name,
+        visits=len(settled),
         rows=len(rewards),
         missing=len(rewards) - len(present),
         mean=float(present.mean()) if len(present) else None,
         deviation=float(present.std()) if len(present) else None,
-        settled=mean_of(map(optional, stream.settled[segments]), "").value,
+        settled=mean_of(map(optional, settled), "").value,
     )
