@@ -14,6 +14,7 @@ from skyfall_metrics.report.contents import report_of
 from skyfall_metrics.report.curves import rank_figure, reward_figure
 from skyfall_metrics.report.downsample import Curve, bucket_starts, spread, thinned
 from skyfall_metrics.report.drawing import draw
+from skyfall_metrics.report.layout import fitted, squeezed
 from skyfall_metrics.report.levels import configuration_figure, metrics_figure
 from skyfall_metrics.report.lives import families_of, life_of
 from skyfall_metrics.report.markup import Markup, element
@@ -101,6 +102,18 @@ def test_extent_is_never_empty(values):
     low, high = extent(values)
     assert low < high
     assert all(low <= value <= high for value in values if not np.isnan(value))
+
+
+@pytest.mark.parametrize(
+    ("text", "room", "cut", "middle"),
+    [
+        ("short", 100, "short", "short"),
+        ("a_long_configuration", 61, "a_long_co…", "a_lon…tion"),
+        ("a_long_configuration", 20, "", "a_…on"),
+    ],
+)
+def test_names_are_cut_to_the_room_they_have(text, room, cut, middle):
+    assert (fitted(text, room), squeezed(text, room)) == (cut, middle)
 
 
 # thinned curves

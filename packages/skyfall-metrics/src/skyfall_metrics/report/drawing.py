@@ -11,7 +11,7 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from skyfall_metrics.report.layout import FONT, Placed, fitted, place
+from skyfall_metrics.report.layout import FONT, LETTER, Placed, fitted, place, squeezed
 from skyfall_metrics.report.markup import Markup, coordinate, element, joined
 from skyfall_metrics.report.scene import Area, Box, Figure, Key, Line, Mark, Shape, Words
 
@@ -66,7 +66,8 @@ def _panel(placed: Placed) -> Markup:
         "data-y": " ".join(f"{v:.6g}" for v in (y.low, y.high, y.start, y.end)),
         "data-unit": panel.x.title,
     }
-    title = _text(x.start, y.end - 9, panel.title, anchor="start", weight="600") if panel.title else ""
+    shown = squeezed(panel.title, 0.88 * (x.end - x.start))  # bold letters are wider
+    title = _text(x.start, y.end - 9, shown, anchor="start", weight="600") if shown else ""
     return element(
         "g", ranges, title, _grid(placed), *(_layer(layer, placed) for layer in panel.layers), _labels(placed)
     )
@@ -95,7 +96,7 @@ def _labels(placed: Placed) -> Markup:
         parts.append(_text((x.start + x.end) / 2, below + 15, panel.x.title, color="muted"))
     if panel.y.title:
         widest = max((len(t.text) for t in placed.y_ticks), default=0)
-        at, middle = x.start - 14 - widest * 6.1, (y.start + y.end) / 2
+        at, middle = x.start - 14 - widest * LETTER, (y.start + y.end) / 2
         turned = f"rotate(-90 {coordinate(at)} {coordinate(middle)})"
         parts.append(_text(at, middle, panel.y.title, color="muted", transform=turned))
     return joined(*parts)

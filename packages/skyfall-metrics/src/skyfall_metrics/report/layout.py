@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from skyfall_metrics.report.scales import Scale, tick_text, ticks
 from skyfall_metrics.report.scene import Axis, Figure, Panel
 
-__all__ = ["FONT", "LETTER", "Placed", "Tick", "axis_ticks", "fitted", "place"]
+__all__ = ["FONT", "LETTER", "Placed", "Tick", "axis_ticks", "fitted", "place", "squeezed"]
 
 FONT = 11.0
 """Size of labels, in pixels."""
@@ -94,6 +94,15 @@ def fitted(text: str, room: float) -> str:
     return text[: letters - 1] + "…" if letters >= 4 else ""
 
 
+def squeezed(text: str, room: float) -> str:
+    """`text` with its middle left out where it is wider than `room` pixels: names differ at their ends."""
+    letters = max(5, int(room / LETTER + 1e-6))
+    if len(text) <= letters:
+        return text
+    tail = (letters - 1) // 2
+    return f"{text[: letters - 1 - tail]}…{text[-tail:]}"
+
+
 def _placed(panel: Panel, at: float, top: float, cell: float, left: float) -> Placed:
     upper = top + (_TITLE if panel.title else 8.0)
     x = Scale(panel.x.low, panel.x.high, at + left, at + cell - _RIGHT)
@@ -104,7 +113,7 @@ def _placed(panel: Panel, at: float, top: float, cell: float, left: float) -> Pl
         x_ticks = tuple(Tick(t.value, fitted(t.text, across / len(x_ticks))) for t in x_ticks)
     y_ticks = axis_ticks(panel.y, panel.height, 32.0)
     room = left - 10.0 - (_AXIS_TITLE if panel.y.title else 0.0)
-    return Placed(panel, x, y, x_ticks, tuple(Tick(t.value, fitted(t.text, room)) for t in y_ticks))
+    return Placed(panel, x, y, x_ticks, tuple(Tick(t.value, squeezed(t.text, room)) for t in y_ticks))
 
 
 def _left_margin(panel: Panel, cell: float) -> float:

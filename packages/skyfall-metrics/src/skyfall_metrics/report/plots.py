@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,14 @@ from matplotlib.patches import Patch, Rectangle
 
 from skyfall_metrics.errors import InputError
 from skyfall_metrics.report.formats import FigureFormat
-from skyfall_metrics.report.layout import axis_ticks
+from skyfall_metrics.report.layout import LETTER, Tick, axis_ticks, fitted, squeezed
 from skyfall_metrics.report.palette import LIGHT
-from skyfall_metrics.report.scene import Area, Axis, Box, Figure, Key, Line, Mark, Panel, Shape, Words
+from skyfall_metrics.report.scene import Area, Box, Figure, Key, Line, Mark, Panel, Shape, Words
 
 __all__ = ["save_figures"]
+
+_WIDTH = 800.0
+"""Of a figure, in the pixels of its description."""
 
 _INCH = 100.0
 """Pixels of a description that become one inch."""
@@ -73,47 +76,44 @@ def _save(figure: Figure, path: Path) -> None:
         max(panel.height for panel in figure.panels[row * figure.columns :][: figure.columns])
         for row in range(rows)
     ]
-    size = (8.0, sum(height + 70 for height in heights) / _INCH + 0.9)
+    size = (_WIDTH / _INCH, sum(height + 70 for height in heights) / _INCH + 0.9)
     canvas = Canvas(figsize=size, layout="constrained")
     FigureCanvasAgg(canvas)
     grid = canvas.subplots(
         rows, figure.columns, squeeze=False, height_ratios=[height + 70 for height in heights]
     )
     for axes, panel in zip(grid.flat, figure.panels, strict=False):
-        _panel(axes, panel)
+        _panel(axes, panel, _WIDTH / figure.columns)
     for axes in list(grid.flat)[len(figure.panels) :]:
         axes.remove()
     canvas.suptitle(figure.title)
     if figure.legend:
-        canvas.legend(
-            handles=[_handle(key) for key in figure.legend],
-            loc="outside lower center",
-            ncols=4,
-            frameon=False,
-        )
+        handles = [_handle(key) for key in figure.legend]
+        widest = max(len(key.text) for key in figure.legend) * LETTER + 45
+        columns = max(1, min(4, int(_WIDTH / widest)))
+        canvas.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
     metadata = {"Description": figure.description} | ({"Date": None} if path.suffix == ".svg" else {})
     canvas.savefig(os.fspath(path), dpi=200, metadata=metadata)
 
 
-def _panel(axes: Axes, panel: Panel) -> None:
-    for layer in panel.layers:
-        _layer(layer, axes)
-    axes.set_title(panel.title, loc="left", fontsize=9, fontweight="bold")
+def _panel(axes: Axes, panel: Panel, width: float) -> None:
     axes.set_xlim(panel.x.low, panel.x.high)
     axes.set_ylim(panel.y.low, panel.y.high)
+    for layer in panel.layers:
+        _layer(layer, axes)
+    axes.set_title(squeezed(panel.title, 0.6 * width), loc="left", fontsize=9, fontweight="bold")
     axes.set_xlabel(panel.x.title)
     axes.set_ylabel(panel.y.title)
-    _tick(axes.xaxis, panel.x, 550.0, 70.0)
-    _tick(axes.yaxis, panel.y, panel.height, 32.0)
+    _tick(axes.xaxis, axis_ticks(panel.x, 0.7 * width, 70.0), width)
+    _tick(axes.yaxis, axis_ticks(panel.y, panel.height, 32.0), 0.3 * width)
     for axis, described in ((axes.xaxis, panel.x), (axes.yaxis, panel.y)):
         if not described.names:
             axis.grid(visible=True, color=LIGHT["grid"], linewidth=0.5)
     axes.set_axisbelow(True)
 
 
-def _tick(axis: PlotAxis, described: Axis, length: float, room: float) -> None:
-    labels = axis_ticks(described, length, room)
-    axis.set_ticks([tick.value for tick in labels], [tick.text for tick in labels])
+def _tick(axis: PlotAxis, ticks: Sequence[Tick], room: float) -> None:
+    axis.set_ticks([tick.value for tick in ticks], [squeezed(tick.text, room) for tick in ticks])
 
 
 @singledispatch
@@ -142,7 +142,9 @@ def _(layer: Box, axes: Axes) -> None:
     axes.add_patch(
         Rectangle(corner, width, height, color=LIGHT[layer.color], alpha=layer.opacity, linewidth=0)
     )
-    if layer.label:
+    low, high = axes.get_xlim()
+    label = fitted(layer.label, 0.9 * _WIDTH * width / (high - low))
+    if label:
         middle = (layer.x0 + layer.x1) / 2
         top = max(layer.y0, layer.y1)
         axes.text(

@@ -13,6 +13,9 @@ from skyfall_metrics.trace import counted
 
 __all__ = ["life_in_words", "method", "notices"]
 
+_MOST_NAMED = 4
+"""Names in a sentence; beyond these it counts."""
+
 _DEFINITIONS = {
     "reward": "Mean reward under each configuration, all visits together; each configuration counts once.",
     "adaptation_speed": "1 − τ/n after each shift: the share of a segment's n rows that was left when the "
@@ -31,8 +34,11 @@ def life_in_words(families: Sequence[Family]) -> str:
     tasks = sorted({card.run.task for card in cards if card.run.task})
     rows = counted(sum(card.rows for card in cards), "row")
     shifts = counted(sum(card.shifts for card in cards), "shift")
-    of = ", ".join(f"{counted(len(family.lives), 'run')} of {family.name}" for family in families)
-    on = f" on {', '.join(tasks)}" if tasks else ""
+    if len(families) > _MOST_NAMED:
+        of = f"{counted(len(cards), 'run')} of {len(families)} families"
+    else:
+        of = ", ".join(f"{counted(len(family.lives), 'run')} of {family.name}" for family in families)
+    on = f" on {tasks[0]}" if len(tasks) == 1 else ""
     return f"{of}{on}: {rows}, {shifts}."
 
 
@@ -40,14 +46,16 @@ def notices(report: Report) -> list[str]:
     """What must be read beside the numbers, notes about single traces at the end."""
     found = remarks_of(report.families)
     found += [note.message for note in report.comparison.warnings]
-    for card in (card for family in report.families for card in family.cards):
-        where = card.run.path or card.run.title()
-        if card.missing_rewards:
-            found.append(
-                f"{where}: {counted(card.missing_rewards, 'missing reward')}, left out of every mean."
-            )
-        found += [f"{where}: {note.message}" for note in card.notes]
-    return found
+    cards = [card for family in report.families for card in family.cards]
+    missing = [
+        f"{card.run.path or card.run.title()} ({counted(card.missing_rewards, 'row')})"
+        for card in cards
+        if card.missing_rewards
+    ]
+    if missing:
+        more = f" and {counted(len(missing) - _MOST_NAMED, 'run')} more" if len(missing) > _MOST_NAMED else ""
+        found.append(f"Rewards missing, left out of every mean: {', '.join(missing[:_MOST_NAMED])}{more}.")
+    return found + [f"{c.run.path or c.run.title()}: {note.message}." for c in cards for note in c.notes]
 
 
 def method(report: Report) -> tuple[str, dict[str, str]]:

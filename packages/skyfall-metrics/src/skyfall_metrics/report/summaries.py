@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,26 +75,32 @@ def _deviation(means: Sequence[float]) -> Value:
 
 def remarks_of(families: Sequence[Family]) -> list[str]:
     """What must be read beside the numbers: nothing to climb, never recovered, a bound that is wrong."""
-    return [remark for family in families for remark in _remarks(family)]
+    flat, censored, above = [], [], []
+    for family in families:
+        worlds = [world for card in family.cards for world in card.worlds]
+        shifts = sum(len(world.adaptation.shifts) for world in worlds)
+        flat.append(_share(family, sum(world.adaptation.no_rise for world in worlds), shifts))
+        censored.append(_share(family, sum(world.recovery.censored for world in worlds), shifts))
+        configurations = [c for card in family.cards for c in card.configurations]
+        wrong = sorted({c.configuration for c in configurations if c.above_bound})
+        above.append(f"{family.name}, {', '.join(wrong)}" if wrong else "")
+    remarks = (
+        (
+            "Nothing to climb after a shift, because the reward settled no higher than it began",
+            flat,
+            "Such a shift counts as adapted at once (speed 1), by definition and not by skill.",
+        ),
+        (
+            "Not recovered from a shift within its segment",
+            censored,
+            "Each counts with its whole segment, so the recovery time is a lower bound.",
+        ),
+        ("Settled above the upper bound", above, "The bound is wrong, not the run."),
+    )
+    return [f"{what}: {'; '.join(filter(None, who))}. {why}" for what, who, why in remarks if any(who)]
 
 
-def _remarks(family: Family) -> Iterable[str]:
-    worlds = [world for card in family.cards for world in card.worlds]
-    shifts = sum(len(world.adaptation.shifts) for world in worlds)
-    flat = sum(world.adaptation.no_rise for world in worlds)
-    if flat:
-        every = "any shift" if flat == shifts else f"{flat} of {counted(shifts, 'shift')}"
-        yield (
-            f"{family.name}: nothing to climb after {every}, because the reward settled no higher than it "
-            "began. Such a shift counts as adapted at once (speed 1), by definition and not by skill."
-        )
-    censored = sum(world.recovery.censored for world in worlds)
-    if censored:
-        yield (
-            f"{family.name}: {censored} of {counted(shifts, 'shift')} not recovered from within the segment. "
-            "Each counts with its whole segment, so the recovery time is a lower bound."
-        )
-    above = sorted({c.configuration for card in family.cards for c in card.configurations if c.above_bound})
-    if above:
-        names = ", ".join(above)
-        yield f"{family.name}: settled above the bound of {names}. The bound is wrong, not the run."
+def _share(family: Family, count: int, shifts: int) -> str:
+    """`random, 3 of 9 shifts`; empty where there are none."""
+    which = f"all {counted(shifts, 'shift')}" if count == shifts else f"{count} of {counted(shifts, 'shift')}"
+    return f"{family.name}, {which}" if count else ""
