@@ -118,7 +118,7 @@ def test_reads_are_repeated_after_every_kind_of_lost_answer(
     faulty.spoil("GET", "/ledger", kinds.get(fault) or getattr(faults, fault), times=3)
     ledger = client.ledger(world)
     assert ledger is not None
-    assert ledger.cash == 40_000
+    assert ledger.cash == 100_000
     assert len(pauses) == 3
     assert 0.1 <= pauses[0] <= 0.2
     assert 0.2 <= pauses[1] <= 0.4

@@ -124,7 +124,7 @@ def test_a_world_outlives_windows_and_truncations() -> None:
         orders.append(world.orders.total())
         books = world.ledger
         booked.append(sum(total[0] + total[1] - total[2] for total in books.totals.values()))
-        assert books.net == pytest.approx(40_000 + booked[-1])
+        assert books.net == pytest.approx(100_000 + booked[-1])
     assert truncations == 6
     assert times == [250.0 * (window + 1) for window in range(5)]
     assert orders == sorted(orders)
@@ -349,7 +349,7 @@ def test_configurations_are_applied_and_undone_through_the_api() -> None:
     assert info["regime"] == {"id": "calm_again", "boundary": True, "origin": "calm"}
     assert (world.workers, world.edi_interval, world.paused, world.tickets_enabled) == (6, 40.0, False, True)
     assert world.chaos["enabled"] is False
-    assert world.ledger.cash == pytest.approx(40_000.0)
+    assert world.ledger.cash == pytest.approx(100_000.0)
     env.close()
 
 

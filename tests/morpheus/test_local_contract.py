@@ -458,7 +458,7 @@ def test_a_reset_keeps_the_id_and_begins_anew() -> None:
     )
     assert api.dispatch("POST", f"/world/{world}/reset").status == 200
     assert api.dispatch("GET", f"/{world}/tickets").body["data"]["totalCount"] == 0
-    assert api.dispatch("GET", f"/{world}/ledger").body["data"]["cash"] == 40_000
+    assert api.dispatch("GET", f"/{world}/ledger").body["data"]["cash"] == 100_000
     assert api.worlds.by_id[world].simulation.seed == 5
 
 

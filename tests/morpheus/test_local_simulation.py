@@ -216,7 +216,7 @@ class WorldMachine(RuleBasedStateMachine):
         assert shown["netPosition"] == pytest.approx(
             shown["cash"] + shown["totalReceivables"] - shown["totalPayables"], abs=0.02
         )
-        assert shown["cash"] == pytest.approx(40_000 + books.incoming - books.outgoing, abs=0.02)
+        assert shown["cash"] == pytest.approx(100_000 + books.incoming - books.outgoing, abs=0.02)
         assert books.totals.get("manual", [0.0] * 3) == pytest.approx(self.manual)
         simulation = self.api.worlds.by_id[self.world].simulation
         open_invoices = sum(one.balance for one in simulation.invoices.of("SENT", "PARTIALLY_PAID"))
@@ -383,13 +383,13 @@ def test_late_and_lost_orders_cost_money() -> None:
     assert order is not None
     assert order.status == "CANCELLED"
     # late at 480, 720 and 960 minutes, lost at 1,200
-    assert 40_000 - world.ledger.net == pytest.approx((3 * 0.1 + 0.15) * document.value, abs=0.05)
+    assert 100_000 - world.ledger.net == pytest.approx((3 * 0.1 + 0.15) * document.value, abs=0.05)
 
 
 def test_negative_cash_bears_interest_up_to_the_limit() -> None:
     world = Simulation(7)
     world.paused = True
-    world.ledger.book(0.0, ("manual", "x"), cash=-140_000.0)
+    world.ledger.book(0.0, ("manual", "x"), cash=-1100_000.0)
     world.advance(60.0)
     assert world.ledger.payables == pytest.approx(100_000 * 0.01, abs=0.1)
 

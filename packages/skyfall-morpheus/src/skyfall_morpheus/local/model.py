@@ -90,7 +90,7 @@ class Rules:
     interest_hourly: float = 0.01
     credit_limit: float = 100_000.0
     unmatched_share: float = 0.15
-    opening_cash: float = 40_000.0
+    opening_cash: float = 100_000.0
     stock: int = 120
     restock_at: int = 40
     restock_minutes: float = 360.0
