@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from skyfall_morpheus.env import MorpheusEnv
-from skyfall_morpheus.errors import MorpheusError, WorldsFailedError, WorldUnreachableError
+from skyfall_morpheus.errors import MorpheusError, WorldConfigError, WorldsFailedError, WorldUnreachableError
 from skyfall_morpheus.vector import PersistentVectorEnv
 
 FAST = {"attempts": 4, "pause_seconds": 0.001, "longest_pause_seconds": 0.01, "read_seconds": 5.0}
@@ -164,6 +164,16 @@ def test_no_secret_reaches_observation_info_description_or_error(faulty: Any, fa
         env.step("wait")
     assert SECRET not in json.dumps(said, default=str) + str(caught.value) + repr(env.settings)
     env.close()
+
+
+def test_headers_come_from_environment_variables(faulty: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MORPHEUS_KEY", SECRET)
+    env = env_for(faulty, connection={"header_variables": {"Authorization": "MORPHEUS_KEY"}})
+    env.reset(seed=1)
+    assert faulty.headers["authorization"] == SECRET
+    env.close()
+    with pytest.raises(WorldConfigError, match="'NOT_SET' is not set"):
+        env_for(faulty, connection={"header_variables": {"Authorization": "NOT_SET"}})
 
 
 INTERRUPTED = """

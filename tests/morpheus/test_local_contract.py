@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from skyfall_morpheus.local.api import LocalApi
+from skyfall_morpheus.local.app import LARGEST_BODY, LocalApp
 from skyfall_morpheus.local.routing import Reply
 
 ENVELOPE = {"success": bool, "status": int, "data": object}
@@ -422,6 +425,26 @@ def test_the_step_extension_is_act_and_overview_in_one() -> None:
     assert stepped == {"status": acted.status, "body": acted.body, "overview": seen}
     refused = two.dispatch("POST", f"/{ids['w']}/step", body={"path": f"/{ids['w']}/edi/E999"})
     assert (refused.status, refused.body["data"]["status"]) == (200, 404)
+
+
+def test_the_asgi_application_answers_any_asgi_client() -> None:
+    async def talk() -> list[Any]:
+        transport = httpx.ASGITransport(LocalApp(LocalApi()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
+            body = {"name": "asgi", "layout": "process-outbound"}
+            created = await client.post("/world", json=body, params={"stream": "false"})
+            world = created.json()["world"]["_id"]
+            listed = await client.get(f"/{world}/wms/outbound-orders/status", params={"status": "PENDING"})
+            garbled = await client.post("/world", content=b"{")
+            large = await client.post("/world", content=b" " * (LARGEST_BODY + 1))
+            return [
+                created.status_code,
+                listed.json()["data"]["items"],
+                garbled.status_code,
+                large.status_code,
+            ]
+
+    assert asyncio.run(talk()) == [200, [], 400, 413]
 
 
 def test_pages_follow_their_cursors_to_the_end() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -49,7 +50,8 @@ class MorpheusSettings:
         observe: `full` for the state and its text, `text` for the text alone.
         raw_logs: How many of the latest log records come with each observation's `state`.
         axes: Further axes for `bind_regime`, see `skyfall_morpheus.axes`.
-        connection: Fields of `ClientOptions`; not shown, because headers may hold keys.
+        connection: Fields of `ClientOptions`, and `header_variables`: header to the environment variable
+            that holds its value, so that no key stands in a document. Not shown.
         rules: Fields of a local world's `Rules`.
     """
 
@@ -100,9 +102,22 @@ def client_for(base_url: str, settings: MorpheusSettings) -> MorpheusClient:
     Raises:
         WorldConfigError: The URL, a `connection` field or a `rules` field cannot be used.
     """
-    options = _fields_of(ClientOptions, settings.connection, "connection")
+    options = _fields_of(ClientOptions, _with_headers(settings.connection), "connection")
     rules = _fields_of(Rules, settings.rules, "rules")
     return MorpheusClient(base_url, options, rules=rules, sleep=time.sleep)
+
+
+def _with_headers(connection: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `ClientOptions`, with the headers whose values environment variables hold."""
+    given = dict(connection)
+    headers = dict(given.pop("headers", None) or {})
+    for header, variable in (given.pop("header_variables", None) or {}).items():
+        if variable not in os.environ:
+            raise WorldConfigError(
+                f"connection.header_variables.{header}: the environment variable {variable!r} is not set"
+            )
+        headers[header] = os.environ[variable]
+    return {**given, "headers": headers}
 
 
 def _fields_of(kind: type[Any], given: Mapping[str, Any], place: str) -> Any:
