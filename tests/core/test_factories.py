@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from skyfall_core.errors import ConfigError, RunError
+from skyfall_core.errors import ConfigError, RunError, SpaceError
 from skyfall_core.factories import call_factory
 
 
@@ -66,7 +66,7 @@ def test_failure_inside_is_told_with_the_place_and_chained() -> None:
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-@pytest.mark.parametrize("error", [ConfigError("already told"), RunError("already told")])
+@pytest.mark.parametrize("error", [SpaceError("already told"), RunError("already told")])
 def test_deliberate_error_passes_unchanged(error: Exception) -> None:
     def build() -> None:
         raise error
@@ -97,3 +97,19 @@ def test_keywords_called_like_the_offer_are_not_taken_for_it() -> None:
 
 def test_object_that_cannot_be_called_is_told_with_the_place() -> None:
     assert refusal(3, {}) == "algorithm.kwargs: building int failed: TypeError: 'int' object is not callable"
+
+
+def test_a_factorys_own_complaint_is_told_with_the_place_that_caused_it() -> None:
+    def picky(level: int = 0) -> None:
+        raise ConfigError(f"level is {level}: give 1 or 2")
+
+    with pytest.raises(ConfigError, match=r"^algorithm\.kwargs: level is 7: give 1 or 2$"):
+        call_factory(picky, {"level": 7}, "algorithm.kwargs")
+
+
+def test_a_complaint_that_names_its_place_is_not_told_it_twice() -> None:
+    def precise() -> None:
+        raise ConfigError("reward.params.terms[0]: no component")
+
+    with pytest.raises(ConfigError, match=r"^reward\.params\.terms\[0\]: no component$"):
+        call_factory(precise, {}, "reward.params")

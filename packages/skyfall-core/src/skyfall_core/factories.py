@@ -42,8 +42,10 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: 
             raise ConfigError(f"{place}: {name} needs {key!r}, which is not given")
     try:
         return factory(**given)
-    except SkyfallError:
-        raise
+    except SkyfallError as error:
+        if type(error) is not ConfigError or str(error).startswith(place.partition(".")[0]):
+            raise
+        raise ConfigError(f"{place}: {error}") from error.__cause__
     except Exception as error:
         raise ConfigError(f"{place}: building {name} failed: {type(error).__name__}: {error}") from error
 

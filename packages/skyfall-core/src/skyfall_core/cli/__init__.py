@@ -4,6 +4,16 @@ Importing this package loads neither Gymnasium nor pydantic; each command import
 it is called, so that `--help` answers at once.
 """
 
-from skyfall_core.cli.app import main
+import sys
 
 __all__ = ["main"]
+
+
+def main() -> None:
+    """Entry point of `skyfall`. An interruption before a command has begun ends it without a traceback."""
+    try:
+        from skyfall_core.cli.app import build_app  # noqa: PLC0415 - so that importing it can be interrupted
+
+        build_app()()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -16,7 +16,7 @@ from skyfall_core.cli.validate import validate
 from skyfall_core.errors import PluginConflictError, PluginError
 from skyfall_core.plugins import Group
 
-__all__ = ["build_app", "main"]
+__all__ = ["build_app"]
 
 
 BUILT_IN: dict[str, Callable[..., None]] = {
@@ -25,11 +25,6 @@ BUILT_IN: dict[str, Callable[..., None]] = {
     "validate": validate,
     "plugins": list_plugins,
 }
-
-
-def main() -> None:
-    """Entry point of `skyfall`."""
-    build_app()()
 
 
 def build_app() -> typer.Typer:
