@@ -4,7 +4,7 @@ l2metrics runs in an environment of its own, whose interpreter is the argument; 
 we read a trace of the same rewards. Both start a new process and print a report.
 
     uv venv other && uv pip install --python other/bin/python 'l2metrics==3.1.0' 'l2logger==1.8.2' \\
-        'numpy<2' 'pandas<2.2' 'scipy<1.12' 'matplotlib<3.9'
+        'numpy<2' 'pandas<2.2' 'scipy<1.12' 'matplotlib<3.9' 'pyarrow<18'
     python benchmarks/bench_metrics_l2metrics.py other/bin/python [rows]
 """
 
