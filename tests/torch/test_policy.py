@@ -278,6 +278,16 @@ def test_scores_are_those_of_the_distribution_sampled_from(build_policy):
     torch.testing.assert_close(cool.evaluate([each]).logprobs[0, 0], expected)
 
 
+def test_entropies_are_those_of_the_tokens_distributions_and_only_on_request(build_policy):
+    policy = build_policy(report_entropies=True)
+    each = sample(policy, "state", "abc")
+    ids = torch.cat([each.prompt_ids, each.response_ids]).unsqueeze(0)
+    logits = policy.forward(ids)[0][0, -4:-1]
+    expected = torch.distributions.Categorical(logits=logits).entropy()
+    torch.testing.assert_close(policy.evaluate([each]).entropies[0], expected)
+    assert build_policy().evaluate([each]).entropies is None
+
+
 def test_logits_are_computed_only_around_the_response(build_policy):
     policy, seen = build_policy(), []
     policy.model.lm_head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape))

@@ -101,6 +101,7 @@ class LanguagePolicyConfig:
         prompt: `package.module:function` of a prompt builder that replaces the default.
         value_position: Which hidden state the critic reads.
         capture_effective_rank: Measure the representation's effective rank on every action.
+        report_entropies: Report the entropy of every token's distribution, for an entropy bonus.
         gradient_checkpointing: Recompute activations backwards instead of keeping them.
     """
 
@@ -120,6 +121,7 @@ class LanguagePolicyConfig:
     prompt: str | None = None
     value_position: ValuePosition | str = ValuePosition.SEQUENCE_END
     capture_effective_rank: bool = False
+    report_entropies: bool = False
     gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:

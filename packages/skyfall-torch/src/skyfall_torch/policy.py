@@ -64,6 +64,8 @@ class LanguagePolicy:
         value_position: Which hidden state the critic reads when samples are evaluated.
         capture_effective_rank: Measure the representation's effective rank on every action, as
             `last_effective_rank`. Costs a second forward pass and a decomposition an action.
+        report_entropies: Report the entropy of every token's distribution when samples are evaluated,
+            for an entropy bonus. Costs memory like another set of logits.
 
     Attributes:
         json_open_ids: Ids of the tokens that begin with `{`.
@@ -85,6 +87,7 @@ class LanguagePolicy:
         value_head: nn.Module | None = None,
         value_position: ValuePosition | str = ValuePosition.SEQUENCE_END,
         capture_effective_rank: bool = False,
+        report_entropies: bool = False,
     ) -> None:
         self.model = model
         self.tokenizer = tokenizer
@@ -92,6 +95,7 @@ class LanguagePolicy:
         self.prompt = prompt or chat_or_plain_prompt()
         self.value_position = ValuePosition(value_position)
         self.capture_effective_rank = capture_effective_rank
+        self.report_entropies = report_entropies
         if capture_effective_rank:
             self.last_effective_rank: float | list[float | None] | None = None
         self._network = CausalLM(model)
@@ -184,10 +188,12 @@ class LanguagePolicy:
         logits, hidden = self._network(
             batch.input_ids, batch.attention_mask, batch.position_ids, batch.kept_positions
         )
+        logits = self._tempered(logits)
         return Evaluation(
             logprobs=self._logprobs(logits, batch),
             mask=batch.response_mask,
             values=self._values(self._value_states(hidden, batch)),
+            entropies=_entropies(logits[:, :-1]) if self.report_entropies else None,
         )
 
     def trainable_parameters(self) -> list[nn.Parameter]:
@@ -298,6 +304,7 @@ class LanguagePolicy:
             prompt=builder,
             value_position=config.value_position,
             capture_effective_rank=config.capture_effective_rank,
+            report_entropies=config.report_entropies,
         )
 
     def _fresh_value_head(self) -> nn.Module:
@@ -389,11 +396,15 @@ class LanguagePolicy:
         )
         return start
 
-    def _logprobs(self, logits: Tensor, batch: TextBatch) -> Tensor:
+    def _tempered(self, logits: Tensor) -> Tensor:
+        """The logits that are sampled from, in full precision."""
         if logits.dtype in {torch.float16, torch.bfloat16}:
             logits = logits.float()
         if self.sampling.temperature not in {0.0, 1.0}:
             logits = logits / self.sampling.temperature
+        return logits
+
+    def _logprobs(self, logits: Tensor, batch: TextBatch) -> Tensor:
         # Flat, because slicing the last column off first would copy every logit.
         losses = functional.cross_entropy(
             logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED, reduction="none"
@@ -447,6 +458,12 @@ def language_policy(model: str | PathLike[str], **options: Any) -> LanguagePolic
     if Path(model).is_dir() and find_value_head(model) is not None:
         return LanguagePolicy.from_checkpoint(model, **options)
     return LanguagePolicy._build(LanguagePolicyConfig(model, **_known(options)))  # noqa: SLF001 - same module
+
+
+def _entropies(logits: Tensor) -> Tensor:
+    """(…,) entropy in nats of the distributions that logits (…, vocabulary) describe."""
+    logprobs = logits.log_softmax(dim=-1)
+    return -(logprobs.exp() * logprobs).sum(dim=-1)
 
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:
