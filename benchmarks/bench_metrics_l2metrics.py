@@ -5,7 +5,7 @@ we read a trace of the same rewards. Both start a new process and print a report
 
     uv venv other && uv pip install --python other/bin/python 'l2metrics==3.1.0' 'l2logger==1.8.2' \\
         'numpy<2' 'pandas<2.2' 'scipy<1.12' 'matplotlib<3.9' 'pyarrow<18'
-    python benchmarks/bench_metrics_l2metrics.py other/bin/python [rows]
+    python benchmarks/bench_metrics_l2metrics.py other/bin/python [rows] [rounds]
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def seconds(command: list[str], folder: Path) -> float:
 def main() -> None:
     python = sys.argv[1]
     rows = int(sys.argv[2]) if len(sys.argv) > 2 else 160_000
+    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 3
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         subprocess.run([python, "-c", RECORD, str(folder / "logs"), str(rows)], check=True)
@@ -89,12 +90,12 @@ def main() -> None:
         ]
         ours = [sys.executable, "-m", "skyfall_metrics", "score", str(trace), "--json"]
         times: dict[str, list[float]] = {"l2metrics": [], "ours": []}
-        for _ in range(3):
+        for _ in range(rounds):
             times["l2metrics"].append(seconds(theirs, folder))
             times["ours"].append(seconds(ours, folder))
         ratios = [a / b for a, b in zip(times["l2metrics"], times["ours"], strict=True)]
         print(json.dumps({"rows": rows} | {key: statistics.median(value) for key, value in times.items()}))
-        print(f"l2metrics / ours, median of 3: {statistics.median(ratios):.1f}")
+        print(f"l2metrics / ours, median of {rounds}: {statistics.median(ratios):.1f}")
 
 
 if __name__ == "__main__":
