@@ -3,9 +3,9 @@ import torch
 
 from skyfall_torch.ewc_penalty import (
     ParameterScope,
+    PenaltyGradient,
     Snapshot,
     accumulate_online,
-    add_penalty_gradient,
     build_parameter_filter,
     flatten,
     penalty_gradient,
@@ -57,7 +57,7 @@ def test_gradient_in_grad_is_lambda_fisher_times_offset_as_autograd_sees_it():
     flat = torch.cat([w.reshape(-1) for w in weights])
     loss = sum(0.5 * 7.0 * (s.fisher * (flat - s.anchor) ** 2).sum() for s in snapshots)
     expected = torch.autograd.grad(loss, weights)
-    penalty = add_penalty_gradient(parameters, snapshots, 7.0)
+    penalty = PenaltyGradient(parameters).add(snapshots, 7.0)
     assert penalty.item() == pytest.approx(loss.item(), rel=1e-12)
     for parameter, gradient in zip(parameters, expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient, rtol=1e-13, atol=1e-13)
@@ -67,8 +67,8 @@ def test_penalty_gradient_adds_to_what_the_loss_left_there():
     parameters, snapshot = make_parameters(), make_snapshot(1)
     parameters[1].grad = torch.full((2,), 100.0, dtype=torch.float64)
     alone = make_parameters()
-    add_penalty_gradient(alone, [snapshot], 2.0)
-    add_penalty_gradient(parameters, [snapshot], 2.0)
+    PenaltyGradient(alone).add([snapshot], 2.0)
+    PenaltyGradient(parameters).add([snapshot], 2.0)
     torch.testing.assert_close(parameters[1].grad, alone[1].grad + 100.0)
     torch.testing.assert_close(parameters[0].grad, alone[0].grad)
 

@@ -26,8 +26,21 @@ def encoder():
     return RegimeContextEncoder(**SMALL)
 
 
-def test_default_input_layer_is_the_references_width():
-    assert RegimeContextEncoder().input.weight.shape == (256, 4097)
+def test_default_input_is_the_references_width_and_only_columns_that_can_see_are_trained():
+    encoder = RegimeContextEncoder()
+    assert encoder(torch.zeros(1, 8, 4097))[1].shape == (1, 6)
+    assert encoder.input.weight.shape == (256, 257)
+    assert encoder.silent_columns.shape == (256, 3840)
+
+
+def test_full_width_windows_are_projected_by_the_whole_first_layer(encoder):
+    window = torch.randn(2, 3, 301)
+    weight = torch.cat(
+        [encoder.input.weight[:, :256], encoder.silent_columns, encoder.input.weight[:, 256:]], 1
+    )
+    expected = encoder._encode(window @ weight.T + encoder.input.bias)
+    for mine, slow in zip(encoder(window), expected, strict=True):
+        torch.testing.assert_close(mine, slow)
 
 
 def test_latent_has_unit_length_and_one_logit_a_regime(encoder):
@@ -150,9 +163,9 @@ def test_a_head_with_as_many_but_other_regimes_is_dropped_too(tmp_path, encoder)
     assert set(report.dropped) == {"regime_head.weight", "regime_head.bias"}
 
 
-def test_another_width_drops_the_input_layer_only(tmp_path, encoder):
+def test_another_width_drops_the_columns_that_see_nothing(tmp_path, encoder):
     save_warmup(RegimeContextEncoder(**{**SMALL, "state_dim": 280}), tmp_path / "wide.safetensors")
-    assert set(load(encoder, tmp_path / "wide.safetensors").dropped) == {"input.weight"}
+    assert set(load(encoder, tmp_path / "wide.safetensors").dropped) == {"silent_columns"}
 
 
 def test_a_plain_state_dictionary_loads_with_unknown_tensors_dropped(tmp_path, encoder):

@@ -26,9 +26,9 @@ from skyfall_torch.ewc_fisher import FisherDropout, clip_and_normalize, fisher_m
 from skyfall_torch.ewc_penalty import (
     EWCMode,
     ParameterScope,
+    PenaltyGradient,
     Snapshot,
     accumulate_online,
-    add_penalty_gradient,
     build_parameter_filter,
     flatten,
 )
@@ -94,6 +94,7 @@ class EWCBackend(PPOBackend):
         super().__init__(policy, optimizer, config=config, **ppo)
         self._recent: deque[_Experience] = deque(maxlen=self.ewc.fisher_windows)
         self._snapshots: deque[Snapshot] = deque(maxlen=self._room)
+        self._penalty: PenaltyGradient | None = None  # its buffers are needed from the first snapshot on
         self._fisher_norm = 0.0
         self._consolidations = 0
         self._world_shift_told: str | None = None
@@ -251,8 +252,9 @@ class EWCBackend(PPOBackend):
     def _apply_auxiliary_regularization(self, batch: TokenBatch) -> Mapping[str, float]:
         reported = dict(super()._apply_auxiliary_regularization(batch))
         if self._snapshots:
-            parameters = [parameter for _, parameter in self._protected]
-            penalty = add_penalty_gradient(parameters, self._snapshots, self.ewc.ewc_lambda)
+            if self._penalty is None:
+                self._penalty = PenaltyGradient([parameter for _, parameter in self._protected])
+            penalty = self._penalty.add(tuple(self._snapshots), self.ewc.ewc_lambda)
             reported["ewc_penalty"] = float(penalty)
         return reported
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 __all__ = ["FisherDropout", "clip_and_normalize", "fisher_mode", "loop_fisher", "mean_squared_gradients"]
 
 CHUNK_BYTES = 256 * 2**20
-MAX_CHUNK = 64
+MAX_CHUNK = 32
 
 LogLikelihood = Callable[[Sequence[int]], Tensor]
 """Indices of samples to their log-likelihoods `(samples,)`, differentiable."""
@@ -117,9 +117,10 @@ def mean_squared_gradients(
     for start in range(0, len(counts), chunk):
         indices = range(start, min(start + chunk, len(counts)))
         per_sample = _per_sample_gradients(parameters, modules, log_likelihood, indices)
-        if per_sample is None:
+        # The check costs several passes over all gradients; what holds for the first chunk holds for all.
+        if per_sample is None or not (start or _explained(per_sample)):
             return loop_fisher(parameters, log_likelihood, counts)
-        for total, gradient in zip(totals, per_sample, strict=True):
+        for total, (gradient, _) in zip(totals, per_sample, strict=True):
             if gradient is not None:
                 weights = torch.tensor(counts[start : indices.stop], dtype=total.dtype, device=total.device)
                 total.add_(torch.einsum("b,b...->...", weights, gradient.to(total.dtype).square()))
@@ -135,17 +136,19 @@ def _per_sample_gradients(
     modules: Sequence[nn.Module],
     log_likelihood: LogLikelihood,
     indices: range,
-) -> list[Tensor | None] | None:
-    """Per-sample gradients `(samples, *shape)` by parameter, or None if the modules do not yield them."""
+) -> list[tuple[Tensor | None, Tensor | None]] | None:
+    """By parameter: caught gradients `(samples, *shape)` and the ordinary one; None if nothing was caught."""
     catcher = _GradientCatcher(parameters, len(indices))
     with catcher.attached(modules):
         total = log_likelihood(list(indices)).sum()
         summed = torch.autograd.grad(total, parameters, allow_unused=True)
     if catcher.failed:
         return None
-    caught = [catcher.gradients.get(id(p)) for p in parameters]
-    agree = all(_agree(mine, theirs) for mine, theirs in zip(caught, summed, strict=True))
-    return caught if agree else None
+    return [(catcher.gradients.get(id(p)), ordinary) for p, ordinary in zip(parameters, summed, strict=True)]
+
+
+def _explained(gradients: Sequence[tuple[Tensor | None, Tensor | None]]) -> bool:
+    return all(_agree(caught, ordinary) for caught, ordinary in gradients)
 
 
 def _agree(per_sample: Tensor | None, summed: Tensor | None) -> bool:

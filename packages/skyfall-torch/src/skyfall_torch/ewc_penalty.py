@@ -15,9 +15,9 @@ from torch import Tensor
 __all__ = [
     "EWCMode",
     "ParameterScope",
+    "PenaltyGradient",
     "Snapshot",
     "accumulate_online",
-    "add_penalty_gradient",
     "build_parameter_filter",
     "flatten",
     "penalty_gradient",
@@ -146,31 +146,48 @@ def penalty_gradient(weights: Tensor, snapshots: Sequence[Snapshot], coeff: floa
     return penalty.mul_(0.5 * coeff), gradient.mul_(coeff)
 
 
-def add_penalty_gradient(
-    parameters: Sequence[torch.nn.Parameter], snapshots: Sequence[Snapshot], coeff: float
-) -> Tensor:
-    """Adds the penalty's gradient to `.grad`, closed form, fused over all tensors.
+class PenaltyGradient:
+    """Adds the penalty's gradient to `.grad`, closed form, a handful of operations whatever the model.
+
+    Two flat buffers are kept beside the snapshots, so that no step looks at a tensor one by one.
 
     Args:
         parameters: The protected parameters, in the order the snapshots were flattened in.
-        snapshots: At least one.
-        coeff: λ, not negative.
-
-    Returns:
-        The penalty, detached scalar.
     """
-    penalty, gradient = penalty_gradient(flatten(parameters), snapshots, coeff)
-    pieces = [
-        piece.view_as(parameter).to(parameter.dtype)
-        for piece, parameter in zip(
-            torch.split(gradient, [p.numel() for p in parameters]), parameters, strict=True
-        )
-    ]
-    held = [(p.grad, piece) for p, piece in zip(parameters, pieces, strict=True) if p.grad is not None]
-    if held:
-        torch._foreach_add_([grad for grad, _ in held], [piece for _, piece in held])
-    if len(held) < len(pieces):
-        for parameter, piece in zip(parameters, pieces, strict=True):
-            if parameter.grad is None:
-                parameter.grad = piece.clone()
-    return penalty
+
+    def __init__(self, parameters: Sequence[torch.nn.Parameter]) -> None:
+        self._parameters = list(parameters)
+        self._weights: list[Tensor] = list(parameters)
+        self._offset = torch.zeros_like(flatten(self._parameters))
+        self._pull = torch.zeros_like(self._offset)
+        self._offsets, self._pulls = self._views(self._offset), self._views(self._pull)
+
+    def _views(self, flat: Tensor) -> list[Tensor]:
+        pieces = torch.split(flat, [p.numel() for p in self._parameters])
+        return [piece.view(p.shape) for piece, p in zip(pieces, self._parameters, strict=True)]
+
+    @torch.no_grad()
+    def add(self, snapshots: Sequence[Snapshot], coeff: float) -> Tensor:
+        """Adds λ·Σ F⊙(θ − θ*) to the gradients, creating those that are missing.
+
+        Args:
+            snapshots: At least one; every one counts fully.
+            coeff: λ, not negative.
+
+        Returns:
+            The penalty, detached scalar.
+        """
+        penalty = self._offset.new_zeros(())
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        if len(gradients) < len(self._parameters):
+            for parameter in self._parameters:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+            gradients = [p.grad for p in self._parameters if p.grad is not None]
+        for snapshot in snapshots:
+            torch._foreach_copy_(self._offsets, self._weights)
+            self._offset.sub_(snapshot.anchor)
+            torch.mul(snapshot.fisher, self._offset, out=self._pull)
+            penalty += torch.dot(self._pull, self._offset)
+            torch._foreach_add_(gradients, self._pulls, alpha=coeff)
+        return penalty.mul_(0.5 * coeff)

@@ -2,7 +2,7 @@
 
 Every window is left-padded with zeros to the one length K. Most feature vectors of a run are equal
 (they ignore values), so the encoder computes each distinct window once and shares the result, and it
-multiplies by the columns of its first layer that can see anything. Both are exact.
+multiplies only by columns of its first layer that can see anything. Both are exact.
 """
 
 import json
@@ -71,15 +71,26 @@ class EncoderConfig:
 class RegimeContextEncoder(nn.Module):
     """LSTM over a window of features and rewards; gives a unit-norm latent and regime logits.
 
+    Columns of the first layer that read entries no observation can write get no gradient, ever. They are
+    kept apart as a buffer, so that neither a pass nor the optimizer spends time on them.
+
     Args:
         config: Its shape; keyword arguments build one.
     """
+
+    silent_columns: Tensor
 
     def __init__(self, config: EncoderConfig | None = None, **shape: Any) -> None:
         super().__init__()
         self.config = config if config is not None else EncoderConfig(**shape)
         hidden, latent = self.config.hidden_dim, self.config.latent_dim
-        self.input = nn.Linear(self.config.state_dim + 1, hidden)
+        written = compact_width(self.config)
+        whole = nn.Linear(self.config.state_dim + 1, hidden)
+        self.input = nn.Linear(written + 1, hidden)
+        self.register_buffer("silent_columns", whole.weight[:, written:-1].detach().clone())
+        with torch.no_grad():
+            self.input.weight.copy_(torch.cat([whole.weight[:, :written], whole.weight[:, -1:]], 1))
+            self.input.bias.copy_(whole.bias)
         self.lstm = nn.LSTM(hidden, hidden, batch_first=True)
         self.latent = nn.Linear(hidden, latent)
         self.regime_head = nn.Linear(latent, len(self.config.regimes))
@@ -93,7 +104,9 @@ class RegimeContextEncoder(nn.Module):
         Returns:
             z of unit length `(batch, latent_dim)` and regime logits `(batch, regimes)`.
         """
-        return self._encode(self.input(window))
+        written = self.input.in_features - 1
+        columns = (self.input.weight[:, :written], self.silent_columns, self.input.weight[:, written:])
+        return self._encode(linear(window, torch.cat(columns, 1), self.input.bias))
 
     def encode(self, table: "ContextTable") -> tuple[Tensor, Tensor]:
         """The same as `forward` on the windows of a table, each distinct one computed once.
@@ -109,10 +122,8 @@ class RegimeContextEncoder(nn.Module):
 
     def _project(self, steps: Tensor) -> Tensor:
         """Input layer for compact step rows, and one row more for padding, which index -1 reaches."""
-        written = steps.shape[1] - 1
-        padded = torch.cat([steps, steps.new_zeros(1, steps.shape[1])])
-        weight = torch.cat([self.input.weight[:, :written], self.input.weight[:, -1:]], 1)
-        return linear(padded, weight, self.input.bias)
+        projected: Tensor = self.input(torch.cat([steps, steps.new_zeros(1, steps.shape[1])]))
+        return projected
 
     def _encode(self, projected: Tensor) -> tuple[Tensor, Tensor]:
         states, _ = self.lstm(projected)
