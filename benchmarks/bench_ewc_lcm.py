@@ -18,7 +18,7 @@ from skyfall_torch.actor_critic import actor_critic
 from skyfall_torch.ewc import EWCBackend
 from skyfall_torch.ewc_fisher import loop_fisher, mean_squared_gradients
 from skyfall_torch.lcm import LCMBackend
-from skyfall_torch.policy import LanguagePolicy
+from skyfall_torch.policy import LanguagePolicy, SamplingConfig
 from skyfall_torch.tiny import TinyConfig, tiny_model, tiny_tokenizer
 
 SHIFT = {"previous": "a", "current": "b", "origin": None, "step": 0}
@@ -27,6 +27,12 @@ STATE = {"finance": {"cash": 3, "debts": [{"due": 1}]}, "staff": {"count": 4}}
 
 def language():
     return LanguagePolicy(tiny_model(TinyConfig()), tiny_tokenizer())
+
+
+def tickets():
+    return LanguagePolicy(
+        tiny_model(TinyConfig()), tiny_tokenizer(), sampling=SamplingConfig(max_new_tokens=8)
+    )
 
 
 def control():
@@ -43,6 +49,8 @@ def window(policy, observations):
 
 
 def observations_for(kind, count):
+    if kind is tickets:
+        return [f"ticket {'abcd'[i % 4]}" for i in range(count)]
     if kind is language:
         return [{**STATE, f"extra {i % 5}": i} for i in range(count)]
     return list(np.random.default_rng(0).uniform(-1, 1, (count, 4)).astype(np.float32))
@@ -106,7 +114,7 @@ def main():
         row("EWC, one snapshot", kind, step_shares(ewc, kind))
         row("LCM, default encoder", kind, step_shares(LCMBackend(kind(), **options), kind))
     print("\n| Fisher over 256 samples | batched, s | one at a time, s | times faster |\n|---|---|---|---|")
-    for kind in (language, control):
+    for kind in (tickets, language, control):
         batched, looped = fisher(kind(), observations_for(kind, 256))
         print(f"| {kind.__name__} | {batched:.2f} | {looped:.2f} | {looped / batched:.1f} |")
 
