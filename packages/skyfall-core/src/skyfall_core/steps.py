@@ -124,6 +124,11 @@ class RegimeLabeller:
         self._previous = label
         return label, boundary, origin
 
+    @property
+    def steady_until(self) -> float:
+        """The first step that might be answered otherwise than the last, were it to report nothing."""
+        return 0 if self._again is None else self._valid_until
+
     def _ask(self, step: int) -> None:
         try:
             if self._regime_at is not None:
