@@ -35,6 +35,7 @@ def compare(
 ) -> None:
     """Compare families of runs over their seeds: intervals and the probability of improvement."""
     from skyfall_metrics import tables, tidy  # noqa: PLC0415 - kept out of --help
+    from skyfall_metrics.cli import drawing  # noqa: PLC0415
     from skyfall_metrics.cli import output as out  # noqa: PLC0415
     from skyfall_metrics.cli.gathering import gather  # noqa: PLC0415
     from skyfall_metrics.measures import HEADLINES, MEASURES  # noqa: PLC0415
@@ -57,7 +58,7 @@ def compare(
     if result.improvements:
         sheets.append(tables.improvement_sheet(result, notes, names))
     if form is OutputFormat.LATEX:
-        out.print_latex(sheets, notes)
+        drawing.print_latex(sheets, notes)
         return
     how = f"percentile bootstrap of the IQM, {bootstrap.resamples:,} resamples, seed {bootstrap.seed}"
-    out.print_sheets([], sheets, [how, *notes.lines()])
+    drawing.print_sheets([], sheets, [how, *notes.lines()])

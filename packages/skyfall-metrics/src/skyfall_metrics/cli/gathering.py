@@ -6,9 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from skyfall_metrics.batch import Job, score_files, worthwhile_jobs
 from skyfall_metrics.bounds_file import read_bounds, with_observed_bounds, with_table
 from skyfall_metrics.cli.options import GatheringOptions, ReadingOptions, ScoringOptions
@@ -46,6 +43,9 @@ def _scored(paths: Sequence[Path], pattern: str, job: Job, jobs: int) -> list[Sc
     cards = score_files(traces, job, jobs=jobs or worthwhile_jobs(traces))
     if len(traces) == 1 or not sys.stderr.isatty():
         return list(cards)
+    from rich.console import Console  # noqa: PLC0415 - only where progress is shown
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
     columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         return list(progress.track(cards, total=len(traces)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from skyfall_metrics.cli.command import command
 from skyfall_metrics.cli.options import (
     GatheringOptions,
@@ -11,6 +13,9 @@ from skyfall_metrics.cli.options import (
     ReadingOptions,
     ScoringOptions,
 )
+
+if TYPE_CHECKING:
+    from skyfall_metrics.scorecard import Scorecard
 
 __all__ = ["score"]
 
@@ -25,19 +30,26 @@ def score(
     reading: ReadingOptions,
 ) -> None:
     """Score recorded runs: six metrics from a trace, with neither the world nor the model."""
-    from skyfall_metrics import tables, tidy  # noqa: PLC0415 - kept out of --help
-    from skyfall_metrics.cli import output as out  # noqa: PLC0415
+    from skyfall_metrics.cli import output as out  # noqa: PLC0415 - kept out of --help
     from skyfall_metrics.cli.gathering import gather  # noqa: PLC0415
-    from skyfall_metrics.sheets import Footnotes  # noqa: PLC0415
 
     form = output.chosen()
     cards = gather(paths, reading, scoring, gathering)
     if form is OutputFormat.JSON:
         out.print_json({"schema_version": 1, "scorecards": [card.to_dict() for card in cards]})
-        return
-    if form is OutputFormat.CSV:
+    elif form is OutputFormat.CSV:
+        from skyfall_metrics import tidy  # noqa: PLC0415
+
         out.print_text(tidy.scorecards_csv(cards))
-        return
+    else:
+        _print_tables(cards, form)
+
+
+def _print_tables(cards: list[Scorecard], form: OutputFormat) -> None:
+    from skyfall_metrics import tables  # noqa: PLC0415 - what draws tables is slow to import
+    from skyfall_metrics.cli import drawing  # noqa: PLC0415
+    from skyfall_metrics.sheets import Footnotes  # noqa: PLC0415
+
     notes = Footnotes()
     if len(cards) == 1:
         heading = tables.run_lines(cards[0])
@@ -51,6 +63,6 @@ def score(
         heading, sheets = [], [tables.summary_sheet(cards, notes)]
         closing = [f"window {windows}; {tables.DIRECTIONS}"]
     if form is OutputFormat.LATEX:
-        out.print_latex(sheets, notes)
+        drawing.print_latex(sheets, notes)
     else:
-        out.print_sheets(heading, sheets, [*closing, *notes.lines()])
+        drawing.print_sheets(heading, sheets, [*closing, *notes.lines()])
