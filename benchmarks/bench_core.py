@@ -175,7 +175,7 @@ def main() -> None:
     head = [
         "# The core",
         "",
-        f"`python benchmarks/bench_core.py`; {machine}, {load} at the start: other work ran on the machine.",
+        f"`python benchmarks/bench_core.py`; {machine}, {load} at the start.",
         "Pairs are measured in turn in one run, in processor time; figures are medians, ratios medians of",
         "ratios.",
         "",
