@@ -12,9 +12,9 @@ Memory: two child processes each run one forward and backward over long prompts 
 
 import argparse
 import multiprocessing
-import resource
 import statistics
 import time
+from pathlib import Path
 
 import torch
 from torch.nn import functional
@@ -89,11 +89,18 @@ def timings(repeats: int) -> tuple[float, float]:
     return statistics.median(update[1:]), statistics.median(bare[1:])
 
 
+def peak_resident() -> int:
+    """KiB, as Linux counts them since the peak was last reset."""
+    status = Path("/proc/self/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
+
+
 def peak_growth(every_logit: bool, queue: "multiprocessing.Queue[int]") -> None:
     torch.set_num_threads(1)
     subject = policy(64, 1024, 32_000)
     batch = samples(4, 512, 32, 32_000)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak that importing and building left
+    before = peak_resident()
     if every_logit:
         ids = torch.stack([torch.cat([row.prompt_ids, row.response_ids]) for row in batch])
         logits, values = subject.forward(ids)
@@ -102,7 +109,7 @@ def peak_growth(every_logit: bool, queue: "multiprocessing.Queue[int]") -> None:
     else:
         scored = subject.evaluate(batch)
         (scored.logprobs.sum() + scored.values.sum()).backward()
-    queue.put(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    queue.put(peak_resident() - before)
 
 
 def memory() -> tuple[float, float]:
