@@ -116,8 +116,24 @@ SHIPPED: Mapping[Group, Mapping[str, str]] = MappingProxyType(
             "ewc": "skyfall_torch.ewc:EWCBackend",
             "lcm": "skyfall_torch.lcm:LCMBackend",
         },
+        Group.POLICIES: {
+            "actor-critic": "skyfall_torch.actor_critic:actor_critic",
+            "language": "skyfall_torch.policy:language_policy",
+            "morpheus-scripted": "skyfall_morpheus.scripted:ScriptedPolicy",
+        },
         Group.ENVIRONMENTS: {"morpheus": "skyfall_morpheus.env:MorpheusEnv"},
-        Group.REWARDS: {"morpheus-operational": "skyfall_morpheus.rewards:operational"},
+        Group.REGIMES: {"morpheus-canonical": "skyfall_morpheus.configurations:canonical"},
+        Group.REWARDS: {
+            "morpheus-ledger": "skyfall_morpheus.rewards:ledger_only",
+            "morpheus-operational": "skyfall_morpheus.rewards:operational",
+            "morpheus-process": "skyfall_morpheus.rewards:process_only",
+        },
+        Group.REWARD_COMPONENTS: {
+            "morpheus-exploration": "skyfall_morpheus.rewards:exploration",
+            "morpheus-ledger": "skyfall_morpheus.rewards:ledger",
+            "morpheus-process": "skyfall_morpheus.rewards:process",
+            "morpheus-service": "skyfall_morpheus.rewards:service",
+        },
         Group.VECTORS: {"persistent": "skyfall_morpheus.vector:PersistentVectorEnv"},
     }
 )
