@@ -102,6 +102,14 @@ def test_score_prints_json(invoke, trace):
     assert card["measures"]["adaptation_speed"] == {"value": 0.5, "reason": None}
 
 
+def test_json_of_a_file_whose_name_is_no_text(invoke, trace):
+    odd = trace.with_name("odd\udcff.jsonl")
+    trace.rename(odd)
+    card = json.loads(invoke("score", odd, "--json", *PLAIN).stdout)["scorecards"][0]
+    assert card["run"]["path"] == str(trace.with_name("odd?.jsonl"))
+    assert card["measures"]["adaptation_speed"] == {"value": 0.5, "reason": None}
+
+
 def test_score_prints_csv_with_reasons(invoke, trace):
     rows = list(csv.DictReader(io.StringIO(invoke("score", trace, "--csv", *PLAIN).stdout)))
     found = {row["measure"]: (row["value"], row["reason"]) for row in rows}
