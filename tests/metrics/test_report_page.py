@@ -23,6 +23,7 @@ from skyfall_metrics.report.contents import report_of
 from skyfall_metrics.report.files import write_page
 from skyfall_metrics.report.lives import life_of
 from skyfall_metrics.report.page import render_page
+from skyfall_metrics.report.scales import extent, ticks
 from skyfall_metrics.scoring import score
 from skyfall_metrics.trace import trace_from_arrays
 
@@ -252,6 +253,11 @@ def test_page_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
         write_page(report_of([life(0)], title="t"), target)
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
     assert target.read_text() == "old"
+
+
+def test_smallest_reward_there_is_can_be_drawn():
+    low, high = extent([5e-324])
+    assert ticks(low, high)
 
 
 def test_figures_without_the_extra_say_what_to_install_before_anything_is_read(tmp_path):
