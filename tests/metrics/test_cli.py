@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -99,6 +101,14 @@ def test_score_prints_json(invoke, trace):
     card = document["scorecards"][0]
     assert document["schema_version"] == 1
     assert card["run"] == {"run_id": "a0", "algorithm_id": "a", "task": "t", "seed": 0, "path": str(trace)}
+    assert card["measures"]["adaptation_speed"] == {"value": 0.5, "reason": None}
+
+
+def test_json_of_a_file_whose_name_is_no_text(invoke, trace):
+    odd = trace.with_name("odd\udcff.jsonl")
+    trace.rename(odd)
+    card = json.loads(invoke("score", odd, "--json", *PLAIN).stdout)["scorecards"][0]
+    assert card["run"]["path"] == str(trace.with_name("odd?.jsonl"))
     assert card["measures"]["adaptation_speed"] == {"value": 0.5, "reason": None}
 
 
@@ -219,6 +229,37 @@ def test_stands_alone_and_writes_where_the_encoding_is_poor(trace):
     assert done.returncode == 0
     assert b"Reward per configuration" in done.stdout
     assert b"line 13 was cut off while it was being written; left out" in done.stderr
+
+
+WHILE_STARTING = """
+import signal, sys
+if "--multiprocessing-fork" in sys.orig_argv:
+    signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_interrupt_while_processes_start_prints_no_traceback(sweep, tmp_path):
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(WHILE_STARTING)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    done = standalone("score", sweep, "--jobs", 2, "--csv", env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_interrupt_ends_every_process_with_one_word(tmp_path):
+    pipes = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    source = "from skyfall_metrics.cli import main; main()"
+    command = [sys.executable, "-c", source, "score", *map(str, pipes), "--jobs", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as process:
+        held = [pipe.open("wb") for pipe in pipes]  # opens once a process reads at the other end
+        os.killpg(process.pid, signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        for pipe in held:
+            pipe.close()
+    assert (process.returncode, errors) == (130, b"interrupted\n")
 
 
 def test_reader_of_the_output_may_leave(trace):

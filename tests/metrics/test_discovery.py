@@ -4,6 +4,7 @@ import pytest
 
 from skyfall_metrics.discovery import find_all_traces, find_traces
 from skyfall_metrics.errors import TraceError
+from skyfall_metrics.reader import read_trace
 
 
 @pytest.fixture
@@ -56,6 +57,13 @@ def test_directory_with_other_logs_says_how_to_name_them(runs):
 
 def test_absent_path(tmp_path):
     assert problem(tmp_path / "gone") == "no such file or directory"
+
+
+def test_link_that_leads_to_itself_is_refused_where_it_is_read(tmp_path):
+    (tmp_path / "traces.jsonl").symlink_to("traces.jsonl")
+    (trace,) = find_all_traces([tmp_path])
+    with pytest.raises(TraceError, match=r"traces\.jsonl: cannot read: "):
+        read_trace(trace)
 
 
 def test_plain_and_compressed_copy_of_one_run(runs):

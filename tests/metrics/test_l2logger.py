@@ -60,6 +60,16 @@ def test_trace_that_is_there_is_not_overwritten(log, tmp_path):
     assert (tmp_path / "t.jsonl").read_text() == "precious"
 
 
+@pytest.mark.parametrize(
+    "info", ['{"metrics_columns": 5}', '{"metrics_columns": [1]}', "null", "[" * 100_000], ids=range(4)
+)
+def test_description_that_names_no_columns(tmp_path, info):
+    (tmp_path / "logger_info.json").write_text(info)
+    assert problem(tmp_path, tmp_path / "t.jsonl") == (
+        f"{tmp_path}: no l2logger run: logger_info.json with 'metrics_columns' is not there or not readable"
+    )
+
+
 def test_directory_of_something_else(tmp_path):
     assert problem(tmp_path, tmp_path / "t.jsonl") == (
         f"{tmp_path}: no l2logger run: logger_info.json with 'metrics_columns' is not there or not readable"

@@ -1,11 +1,14 @@
 """The report as a document: whole, escaped, truthful, and small."""
 
+import errno
 import json
+import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -14,10 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyfall_metrics.bounds_file import with_observed_bounds
+from skyfall_metrics.errors import InputError
 from skyfall_metrics.measures import HEADLINES
 from skyfall_metrics.report.contents import report_of
+from skyfall_metrics.report.files import write_page
 from skyfall_metrics.report.lives import life_of
 from skyfall_metrics.report.page import render_page
+from skyfall_metrics.report.scales import extent, ticks
 from skyfall_metrics.scoring import score
 from skyfall_metrics.trace import trace_from_arrays
 
@@ -221,6 +227,37 @@ def test_unwritable_report_is_one_line_and_status_two(trace, tmp_path):
         done.stderr
         == f"error: {tmp_path / 'absent' / 'report.html'}: cannot write: No such file or directory\n"
     )
+
+
+def test_report_never_overwrites_what_it_is_made_from(trace, tmp_path):
+    bounds = tmp_path / "bounds.yaml"
+    bounds.write_text("A: 1\n")
+    for source in (trace, bounds):
+        before = source.read_bytes()
+        done = run("report", trace.parent, "--bounds", bounds, "-o", source)
+        remedy = "the report is made from this file; name another one with --output"
+        assert (done.returncode, done.stderr) == (2, f"error: {source}: {remedy}\n")
+        assert source.read_bytes() == before
+
+
+def test_page_that_cannot_be_finished_leaves_the_old_one(tmp_path, monkeypatch):
+    target = tmp_path / "report.html"
+    target.write_text("old")
+
+    def fill_the_disk(path, content):
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", fill_the_disk)
+    with pytest.raises(InputError, match=r"report\.html: cannot write: No space left on device"):
+        write_page(report_of([life(0)], title="t"), target)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert target.read_text() == "old"
+
+
+def test_smallest_reward_there_is_can_be_drawn():
+    low, high = extent([5e-324])
+    assert ticks(low, high)
 
 
 def test_figures_without_the_extra_say_what_to_install_before_anything_is_read(tmp_path):

@@ -11,6 +11,7 @@ from skyfall_metrics.measures import MEASURES
 from skyfall_metrics.parameters import Parameters
 from skyfall_metrics.scoring import score
 from skyfall_metrics.trace import trace_from_arrays
+from skyfall_metrics.values import Value
 
 EXAMPLE = [0, 1, 1, 1, 0, 0, 0.5, 1, 0.5, 1, 1, 1]
 PLAIN = Parameters(window=1, hold=1, settled_fraction=0.5)
@@ -172,3 +173,9 @@ def test_constant_reward_neither_climbs_nor_fails_to_recover():
     assert card.worlds[0].adaptation.no_rise == 2
     assert card.measures["adaptation_speed"].value == 1
     assert card.measures["recovery_steps"].value == 0
+
+
+def test_gap_to_a_bound_too_small_to_divide_by_has_no_share():
+    card = score(trace_from_arrays([1.0], ["A"]), bounds={"A": 5e-324})
+    assert card.measures["gap"].value == -1.0
+    assert card.measures["gap_share"] == Value(None, "every known bound is 0")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -53,8 +56,12 @@ def score_files(paths: Sequence[Path], job: Job, *, jobs: int = 1) -> Iterator[S
         return
     jobs = min(jobs, len(paths))
     try:
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-            yield from pool.map(work, paths, chunksize=max(1, len(paths) // (8 * jobs)))
+        with ProcessPoolExecutor(
+            jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_end_when_interrupted
+        ) as pool:
+            with _interrupts_ignored():
+                cards = pool.map(work, paths, chunksize=max(1, len(paths) // (8 * jobs)))
+            yield from cards
     except BrokenProcessPool:
         raise ScoringFailedError("a worker process died, perhaps for lack of memory; try --jobs 1") from None
 
@@ -64,6 +71,24 @@ def worthwhile_jobs(paths: Sequence[Path]) -> int:
     text = sum(path.stat().st_size for path in paths if path.exists())
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(processors, len(paths), text // _BYTES_PER_PROCESS))
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Start processes deaf to Ctrl-C, so that one that is still importing does not print a traceback."""
+    if threading.current_thread() is not threading.main_thread():  # only there can signals be set
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_when_interrupted() -> None:
+    """Let Ctrl-C end this process without a word; the one that started it tells the user."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _score_file(path: Path, job: Job) -> Scorecard:

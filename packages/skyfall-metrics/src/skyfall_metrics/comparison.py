@@ -31,7 +31,7 @@ from skyfall_metrics.statistics import (
     probability_of_improvement,
 )
 from skyfall_metrics.trace import Note, counted
-from skyfall_metrics.values import Value
+from skyfall_metrics.values import Value, plain
 
 __all__ = [
     "COMPARISON_SCHEMA_VERSION",
@@ -134,8 +134,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-ready dicts, lists, strings and numbers."""
-        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return plain
+        return plain(self)
 
 
 def comparison_schema() -> dict[str, Any]:

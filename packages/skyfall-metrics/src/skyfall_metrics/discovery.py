@@ -53,7 +53,7 @@ def find_traces(path: str | os.PathLike[str], pattern: str = TRACE_PATTERN) -> l
 
 def find_all_traces(paths: Iterable[str | os.PathLike[str]], pattern: str = TRACE_PATTERN) -> list[Path]:
     """The traces at or under several paths, sorted, each file once however often it was reached."""
-    found = {file.resolve(): file for path in paths for file in find_traces(path, pattern)}
+    found = {os.path.realpath(file): file for path in paths for file in find_traces(path, pattern)}
     return sorted(found.values())
 
 

@@ -92,8 +92,9 @@ def _write(output: Path, lines: Iterable[bytes]) -> int:
 def _metric_column(directory: Path, metric: str | None) -> str:
     info = directory / "logger_info.json"
     try:
-        columns = json.loads(info.read_text(encoding="utf-8"))["metrics_columns"]
-    except (OSError, ValueError, LookupError, TypeError):
+        found = json.loads(info.read_text(encoding="utf-8"))["metrics_columns"]
+        columns = msgspec.convert(found, list[str])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # a ValidationError is a ValueError
         raise TraceError(
             "no l2logger run: logger_info.json with 'metrics_columns' is not there or not readable",
             path=directory,

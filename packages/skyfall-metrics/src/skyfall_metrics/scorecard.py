@@ -22,7 +22,7 @@ from skyfall_metrics.metrics.stability import StabilityResult
 from skyfall_metrics.metrics.transfer import TransferResult
 from skyfall_metrics.parameters import ResolvedParameters
 from skyfall_metrics.trace import Note, WorldName
-from skyfall_metrics.values import Value
+from skyfall_metrics.values import Value, plain
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -139,8 +139,7 @@ class Scorecard:
 
     def to_dict(self) -> dict[str, Any]:
         """The scorecard as JSON-ready dicts, lists, strings and numbers; no NaN, missing numbers are None."""
-        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return plain
+        return plain(self)
 
 
 def scorecard_schema() -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 
-__all__ = ["Value", "mean_of", "number", "optional"]
+__all__ = ["Value", "mean_of", "number", "optional", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +46,15 @@ def mean_of(values: Iterable[float | None], reason: str) -> Value:
 def optional(value: float | np.floating) -> float | None:
     """A plain number, None for NaN."""
     return None if math.isnan(value) else float(value)
+
+
+def plain(document: Any) -> dict[str, Any]:
+    """A result as dictionaries, lists, text and numbers, for JSON.
+
+    A file's name may hold bytes that are no text; each becomes a question mark, since JSON cannot hold it.
+    """
+    try:
+        encoded = msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        encoded = json.dumps(msgspec.to_builtins(document), ensure_ascii=False).encode(errors="replace")
+    return msgspec.json.decode(encoded, type=dict[str, Any])

@@ -49,12 +49,16 @@ def report(
 ) -> None:
     """Write a report of recorded runs: one HTML file that opens from disk and fetches nothing."""
     from skyfall_metrics.cli.gathering import gather  # noqa: PLC0415 - kept out of --help
+    from skyfall_metrics.discovery import find_all_traces  # noqa: PLC0415
     from skyfall_metrics.report import files  # noqa: PLC0415
     from skyfall_metrics.statistics import Bootstrap  # noqa: PLC0415
 
     bootstrap = Bootstrap(resamples=options.resamples)
     if options.figures is not None:
         files.require_plots()
+    traces = find_all_traces([*paths, *(gathering.reference or [])], reading.pattern)
+    bounds = [] if gathering.bounds is None else [Path(gathering.bounds)]
+    files.refuse_input(options.output, [*traces, *bounds])
     contents = files.report_of_cards(
         gather(paths, reading, scoring, gathering),
         keys=reading.keys(),

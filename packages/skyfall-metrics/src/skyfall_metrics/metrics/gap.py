@@ -12,6 +12,10 @@ from skyfall_metrics.values import Value, mean_of
 __all__ = ["GapResult", "IdentityGap", "performance_gap"]
 
 
+_SMALLEST = 1e-200
+"""A bound nearer to 0 counts as 0: a share of it would leave double precision."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityGap:
     """The gap of one configuration.
@@ -76,7 +80,9 @@ def _of_one(name: str, settled: float | None, bound: Bound | None) -> IdentityGa
         source=None if bound is None else bound.source,
         settled=settled,
         gap=gap,
-        share=None if gap is None or bound is None or not bound.value else gap / abs(bound.value),
+        share=None
+        if gap is None or bound is None or abs(bound.value) < _SMALLEST
+        else gap / abs(bound.value),
         above_bound=gap is not None and bound is not None and gap < -ROUNDING * abs(bound.value),
         reason=reason,
     )

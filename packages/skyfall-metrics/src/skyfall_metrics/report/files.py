@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from skyfall_metrics.rows import Keys
 from skyfall_metrics.scorecard import Scorecard
 from skyfall_metrics.statistics import Bootstrap
 
-__all__ = ["report_of_cards", "require_plots", "write_figures", "write_page"]
+__all__ = ["refuse_input", "report_of_cards", "require_plots", "write_figures", "write_page"]
 
 
 def report_of_cards(
@@ -37,14 +38,17 @@ def report_of_cards(
 
 
 def write_page(report: Report, path: Path) -> Path:
-    """Write the HTML file.
+    """Write the HTML file, whole or not at all: a page that was there stays until the new one is complete.
 
     Raises:
         InputError: It cannot be written.
     """
-    page = render_page(report)
+    page = render_page(report).encode()
     try:
-        path.write_text(page, encoding="utf-8")
+        if path.exists() and not path.is_file():  # a pipe, /dev/stdout: nothing there to replace
+            path.write_bytes(page)
+        else:
+            _replace(Path(os.path.realpath(path)), page)
     except OSError as error:
         raise InputError(f"{path}: cannot write: {error.strerror or error}") from None
     return path
@@ -71,6 +75,33 @@ def require_plots() -> None:
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise MissingExtraError("--figures: drawing figures needs: pip install 'skyfall-metrics[plots]'")
+
+
+def refuse_input(path: Path, inputs: Iterable[Path]) -> None:
+    """Say so before any work is done when a result would overwrite what it is made from.
+
+    Raises:
+        InputError: `path` is one of `inputs`.
+    """
+    if any(_is_same(path, file) for file in inputs):
+        raise InputError(f"{path}: the report is made from this file; name another one with --output")
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them is not there, or cannot be looked at
+        return False
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a finished file in the place of `path`."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _life(card: Scorecard, keys: Keys, damaged_lines: DamagedLines) -> Life:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from pathlib import Path
@@ -93,7 +94,10 @@ def _save(figure: Figure, path: Path) -> None:
         columns = max(1, min(4, int(_WIDTH / widest)))
         canvas.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
     metadata = {"Description": figure.description} | ({"Date": None} if path.suffix == ".svg" else {})
-    canvas.savefig(os.fspath(path), dpi=200, metadata=metadata)
+    with warnings.catch_warnings():
+        if path.suffix == ".svg":  # text stays text there: the reader's fonts draw it, not matplotlib's
+            warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        canvas.savefig(os.fspath(path), dpi=200, metadata=metadata)
 
 
 def _panel(axes: Axes, panel: Panel, width: float) -> None:

@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 __all__ = ["Scale", "extent", "tick_text", "ticks"]
 
 
+_SMALLEST = 1e-200
+"""Below this a range is empty: dividing by it would leave double precision."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scale:
     """A straight map from data [`low`, `high`] to pixels [`start`, `end`]; either may run backwards."""
@@ -42,8 +46,8 @@ def extent(values: Iterable[float], margin: float = 0.06) -> tuple[float, float]
         return 0.0, 1.0
     low, high = min(present), max(present)
     air = (high - low) * margin
-    if high - low <= 1e-9 * max(abs(low), abs(high)):
-        air = abs(low) * 0.1 or 0.5
+    if high - low <= max(_SMALLEST, 1e-9 * max(abs(low), abs(high))):
+        air = abs(low) * 0.1 if abs(low) > _SMALLEST else 0.5
     return low - air, high + air
 
 
