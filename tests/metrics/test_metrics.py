@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from skyfall_metrics.errors import ParameterError
 from skyfall_metrics.metrics.plasticity import plasticity, theil_sen
+from skyfall_metrics.metrics.transfer import forward_transfer
 from skyfall_metrics.parameters import Parameters
 from skyfall_metrics.scoring import score
 from skyfall_metrics.trace import trace_from_arrays
@@ -226,3 +227,12 @@ def test_parameters_out_of_range(wrong, message):
     with pytest.raises(ParameterError) as caught:
         Parameters(**wrong)
     assert str(caught.value) == message
+
+
+def test_what_is_next_to_zero_divides_like_zero():
+    tiny = 2e-313
+    first_rank = plasticity(np.array([tiny, 8.0]), np.array([0, 1]))
+    assert first_rank.ratio.reason == "the first effective_rank is 0"
+    (into,) = forward_transfer({"a": 1.0}, {"a": tiny}).configurations
+    assert into.transfer is None
+    assert into.reason == "the reference reward of 'a' is 0"

@@ -11,7 +11,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-__all__ = ["Value", "mean_of", "number", "optional", "plain"]
+__all__ = ["Value", "mean_of", "number", "optional", "plain", "quotient"]
+
+_SMALLEST = 1e-200
+"""What is nearer to 0 counts as 0 where it divides: the quotient would leave double precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,11 @@ def mean_of(values: Iterable[float | None], reason: str) -> Value:
     """Mean of the numbers that exist, or `reason` when none does."""
     present = [value for value in values if value is not None]
     return number(math.fsum(present) / len(present) if present else None, reason)
+
+
+def quotient(numerator: float, denominator: float) -> float | None:
+    """One number as a share of another; None where the other is 0 or next to it."""
+    return None if abs(denominator) < _SMALLEST else numerator / denominator
 
 
 def optional(value: float | np.floating) -> float | None:

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 
 from skyfall_metrics.bounds import Bound, BoundSource
 from skyfall_metrics.stream import ROUNDING
-from skyfall_metrics.values import Value, mean_of
+from skyfall_metrics.values import Value, mean_of, quotient
 
 __all__ = ["GapResult", "IdentityGap", "performance_gap"]
-
-
-_SMALLEST = 1e-200
-"""A bound nearer to 0 counts as 0: a share of it would leave double precision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +76,7 @@ def _of_one(name: str, settled: float | None, bound: Bound | None) -> IdentityGa
         source=None if bound is None else bound.source,
         settled=settled,
         gap=gap,
-        share=None
-        if gap is None or bound is None or abs(bound.value) < _SMALLEST
-        else gap / abs(bound.value),
+        share=None if gap is None or bound is None else quotient(gap, abs(bound.value)),
         above_bound=gap is not None and bound is not None and gap < -ROUNDING * abs(bound.value),
         reason=reason,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from skyfall_metrics.values import Value, number
+from skyfall_metrics.values import Value, number, quotient
 
 __all__ = ["MOST_POINTS", "PlasticityResult", "plasticity", "theil_sen"]
 
@@ -51,7 +51,7 @@ def plasticity(effective_rank: NDArray[np.float64] | None, step: NDArray[np.int6
         first=Value(first),
         last=Value(last),
         slope=number(theil_sen(at / 1000, rank), "effective_rank was measured once"),
-        ratio=number(last / first if first else None, "the first effective_rank is 0"),
+        ratio=number(quotient(last, first), "the first effective_rank is 0"),
         points=len(rank),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from skyfall_metrics.values import Value, mean_of
+from skyfall_metrics.values import Value, mean_of, quotient
 
 __all__ = ["IdentityTransfer", "TransferResult", "forward_transfer"]
 
@@ -55,16 +55,14 @@ def forward_transfer(
 
 
 def _of_one(name: str, first_visit: float | None, reference: float | None) -> IdentityTransfer:
-    reason = None
-    transfer = None
+    reason = transfer = None
     if reference is None:
         reason = f"no reference run of {name!r}"
     elif first_visit is None:
         reason = f"rewards of the first visit of {name!r} are missing"
-    elif reference == 0:
-        reason = f"the reference reward of {name!r} is 0"
     else:
-        transfer = (first_visit - reference) / abs(reference)
+        transfer = quotient(first_visit - reference, abs(reference))
+        reason = f"the reference reward of {name!r} is 0" if transfer is None else None
     return IdentityTransfer(
         configuration=name, first_visit=first_visit, reference=reference, transfer=transfer, reason=reason
     )
