@@ -415,3 +415,10 @@ def test_replacing_settles_a_conflict_of_two_distributions(install: Install) -> 
 def test_missing_extra_is_a_plugin_error_and_wrong_input() -> None:
     assert issubclass(MissingExtraError, PluginError)
     assert MissingExtraError.exit_status == 2
+
+
+def test_a_name_and_a_dotted_path_resolve_to_the_same_object() -> None:
+    by_name = plugins.resolve(Group.REWARDS, "weighted")
+    assert by_name is plugins.resolve(Group.REWARDS, "skyfall_core.rewards:weighted")
+    with pytest.raises(UnknownPluginError, match=r"^unknown reward 'wieghted'"):
+        plugins.resolve(Group.REWARDS, "wieghted")

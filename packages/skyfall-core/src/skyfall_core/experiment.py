@@ -280,11 +280,7 @@ def _prepared(reward: RewardSpec | None, provider: Any, env: Any) -> Any:
 def _reward_spec(config: RewardConfig | None) -> RewardSpec | None:
     if config is None:
         return None
-    if ":" in config.spec:
-        factory = plugins.import_attribute(config.spec)
-    else:
-        factory = plugins.load(plugins.find(Group.REWARDS, config.spec))
-    spec = call_factory(factory, config.params, "reward.params")
+    spec = call_factory(plugins.resolve(Group.REWARDS, config.spec), config.params, "reward.params")
     if not isinstance(spec, RewardSpec):
         raise ConfigError(f"reward.spec: {config.spec!r} gave a {type(spec).__name__}, not a RewardSpec")
     return spec
@@ -319,10 +315,7 @@ def _checked(algorithm: Any) -> Any:
 
 
 def _policy(config: PolicyConfig, spaces: Mapping[str, Any]) -> Any:
-    if ":" in config.factory:
-        factory = plugins.import_attribute(config.factory)
-    else:
-        factory = plugins.load(plugins.find(Group.POLICIES, config.factory))
+    factory = plugins.resolve(Group.POLICIES, config.factory)
     return call_factory(factory, config.kwargs, "algorithm.policy.kwargs", **spaces)
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "is_dotted",
     "load",
     "register",
+    "resolve",
     "unregister",
 ]
 
@@ -236,6 +237,15 @@ def load(plugin: Plugin) -> Any:
         raise
     except PluginError as error:
         raise PluginLoadError(f"{what} of {plugin.origin}: {error}") from error.__cause__
+
+
+def resolve(group: Group, name: str) -> Any:
+    """The object that a plugin's name, or a dotted `package.module:attribute`, leads to; imported now.
+
+    Raises:
+        PluginError: As `find` and `load` for a name, as `import_attribute` for a dotted path.
+    """
+    return import_attribute(name) if ":" in name else load(find(group, name))
 
 
 def import_attribute(target: str) -> Any:

@@ -237,10 +237,7 @@ def _term(place: str, given: Any) -> Term:
 
 
 def _component(place: str, name: str, params: Mapping[str, Any]) -> RewardComponent:
-    if ":" in name:
-        factory = plugins.import_attribute(name)
-    else:
-        factory = plugins.load(plugins.find(Group.REWARD_COMPONENTS, name))
+    factory = plugins.resolve(Group.REWARD_COMPONENTS, name)
     component = call_factory(factory, params, f"{place}.params")
     if not isinstance(component, RewardComponent):
         raise ConfigError(
