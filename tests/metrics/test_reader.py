@@ -383,6 +383,32 @@ def test_invalid_utf8(path):
     )
 
 
+def test_invalid_utf8_where_nothing_is_read(path):
+    written(path, line(0), line(1, note="n").replace(b'"n"', b'"\xff"'))
+    assert problem(path).startswith(f"line 2 (byte {len(line(0))}): not UTF-8 (invalid start byte): ")
+    trace = read_trace(path, damaged_lines=DamagedLines.SKIP)
+    assert trace.step.tolist() == [0]
+    assert [note.code for note in trace.notes] == ["damaged_lines"]
+
+
+def test_byte_order_mark(path):
+    written(path, b"\xef\xbb\xbf" + line(0), line(1))
+    assert problem(path) == (
+        "line 1 (byte 0): begins with a byte order mark; save the file as UTF-8 without one"
+    )
+
+
+def test_seed_that_is_nan_is_no_seed(path):
+    written(path, line(0, seed=float("nan")), line(1, seed=float("nan")))
+    assert "seed" not in read_trace(path).metadata
+
+
+@pytest.mark.parametrize("last", [1.0, float("nan")], ids=["read as a block", "read line by line"])
+def test_row_without_a_run_id_is_of_the_run(path, last):
+    lines = [line(0), line(1).replace(b'"run_id": "r", ', b""), line(2, last)]
+    assert read_trace(written(path, *lines)).step.tolist() == [0, 1, 2]
+
+
 def test_nesting_without_end(path):
     written(path, line(0), line(1, deep=0).replace(b'"deep": 0', b'"deep": ' + b"[" * 50_000 + b"]" * 50_000))
     assert problem(path) == (

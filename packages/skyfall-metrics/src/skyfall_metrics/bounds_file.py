@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from skyfall_metrics.bounds import Bound, BoundSource
-from skyfall_metrics.errors import BoundsError, suggestion
+from skyfall_metrics.errors import BoundsError, shortened, suggestion
 from skyfall_metrics.scorecard import Scorecard
 from skyfall_metrics.scoring import with_bounds
 
@@ -70,6 +70,8 @@ def read_bounds(path: Path) -> BoundsTable:
         for name, value in bounds.items():
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
                 raise BoundsError(f"{path}: {place}{name}: bound {value!r}, expected a finite number")
+    if not any((common, *by_task.values())):
+        raise BoundsError(f"{path}: no bound in it; write 'configuration: number', one a line")
     return BoundsTable(common, by_task)
 
 
@@ -141,7 +143,7 @@ def _from_yaml(path: Path, text: str) -> dict[str, Any]:
         found = _LINE.fullmatch(line.rstrip())
         where = f"{path}: line {number}"
         if found is None:
-            raise BoundsError(f"{where}: {line.strip()!r}, expected 'configuration: number'")
+            raise BoundsError(f"{where}: {shortened(line.strip())!r}, expected 'configuration: number'")
         name = found["double"] or found["single"] or found["plain"] or ""
         if found["indent"] and task is None:
             raise BoundsError(f"{where}: {name!r} is indented, but no task stands above it")
@@ -163,4 +165,4 @@ def _number(text: str, where: str, name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise BoundsError(f"{where}: {name}: bound {text!r}, expected a number") from None
+        raise BoundsError(f"{where}: {name}: bound {shortened(text)!r}, expected a number") from None

@@ -66,13 +66,19 @@ class ColumnBuilder:
             self._add("step", np.fromiter(map(_step, rows), np.int64, count))
         self._add("reward", _floats(map(_reward, rows), rows, "reward"))
         if self._with_regime:
-            codes = map(self.labels.__getitem__, map(_regime, rows))
-            self._add("regime", np.fromiter(codes, np.int32, count))
+            self._add("regime", self._label_codes(rows))
         for name in columns:
             if name not in self._chunks:
                 self._chunks[name] = [self._absent(name)]
             self._add(name, self._values(name, rows))
         self.rows += len(rows)
+
+    def _label_codes(self, rows: Sequence[Any]) -> NDArray[np.int32]:
+        """Codes of the rows' labels; mostly one label for all, which is found out faster than each."""
+        names = set(map(_regime, rows))
+        if len(names) == 1:
+            return np.full(len(rows), self.labels[names.pop()], np.int32)
+        return np.fromiter(map(self.labels.__getitem__, map(_regime, rows)), np.int32, len(rows))
 
     def line_of(self, row: int) -> int:
         """The line a row stood on."""
@@ -106,6 +112,8 @@ class ColumnBuilder:
         values: Iterator[Any] = map(attrgetter(name), rows)
         if dtype is np.float64:
             return _floats(values, rows, name)
+        if dtype is np.bool_ and not any(map(attrgetter(name), rows)):
+            return np.zeros(len(rows), np.bool_)
         if name == "origin":
             labels = self.labels
             values = (NO_ORIGIN if value is None else labels[value] for value in values)

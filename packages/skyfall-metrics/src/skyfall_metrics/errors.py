@@ -28,6 +28,7 @@ __all__ = [
     "ParameterError",
     "ScoringFailedError",
     "TraceError",
+    "shortened",
     "suggestion",
 ]
 
@@ -106,3 +107,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     nearest = difflib.get_close_matches(name, names, n=1)
     listing = "known: " + ", ".join(map(repr, names)) if names else "none is known"
     return f"did you mean {nearest[0]!r}? {listing}" if nearest else listing
+
+
+def shortened(text: str, length: int = 40) -> str:
+    """`text` as an error message shows it: its beginning, where it is long."""
+    return text if len(text) <= length else text[: length - 1] + "…"

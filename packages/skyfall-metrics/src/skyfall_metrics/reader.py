@@ -122,6 +122,7 @@ class _Reader:
         """Decode a block in one go; False when only a look at its lines can tell what is wrong."""
         is_open = decoder is self._open
         try:
+            str(block.data, "utf-8")  # what the decoder skips, it does not look at
             rows = decoder.decode_lines(block.data)
         except _UNREADABLE:
             return not is_open and self._take_whole(block, self._open)
@@ -156,6 +157,7 @@ class _Reader:
     def _row(self, line: bytes, number: int, offset: int, *, last: bool) -> Any:
         """One row; None when the line is left out."""
         try:
+            str(line, "utf-8")
             if self._header is None:
                 self._begin(line, number, offset)
             row = self._open.decode(line)
@@ -218,8 +220,8 @@ class _Reader:
         """Whether a row is of the same run, version and shape as the first."""
         header, keys = self._header or {}, self._keys
         return (
-            row.run_id == header.get(keys.run_id)
-            and row.trace_version == header.get("trace_version")
+            row.run_id in (None, header.get(keys.run_id))
+            and row.trace_version in (None, header.get("trace_version"))
             and (row.regime is None or header.get(keys.regime) is not None)
         )
 
@@ -227,7 +229,7 @@ class _Reader:
         header, keys = self._header or {}, self._keys
         for name, key in (("run_id", keys.run_id), ("trace_version", "trace_version")):
             first, here = header.get(key), getattr(row, name)
-            if here != first:
+            if here not in (None, first):
                 one = "run" if name == "run_id" else "version"
                 differs = f"{key} is {here!r} here and {first!r} in the first row"
                 return f"{differs}: a trace holds one {one}; split the file"
@@ -312,8 +314,9 @@ class _Reader:
         header, keys = self._header or {}, self._keys
         try:
             last = _whole_row(self._last_line)
-        except _UNREADABLE:  # an odd byte in a field that is not read
+        except _UNREADABLE:  # an escape in a field that is not read
             last = header
+        header, last = _without_nan(header), _without_nan(last)
         of_rows = (set(keys.columns().values()) | _OF_EACH_STEP) - {keys.run_id, "trace_version"}
         shared = {
             key: value for key, value in header.items() if key not in of_rows and last.get(key) == value
@@ -350,6 +353,11 @@ class _Reader:
                 )
             )
         return tuple(notes)
+
+
+def _without_nan(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row without values that are NaN, which count as missing."""
+    return {key: value for key, value in row.items() if value == value}  # noqa: PLR0124 - NaN alone differs
 
 
 def _whole_row(line: bytes) -> dict[str, Any]:

@@ -8,6 +8,7 @@ What must not change within a trace, its run and its version, is typed as the on
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import re
@@ -17,7 +18,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from skyfall_metrics.errors import ParameterError
+from skyfall_metrics.errors import ParameterError, shortened
 
 __all__ = [
     "COLUMNS",
@@ -196,23 +197,22 @@ def describe_failure(line: bytes, error: Exception, keys: Keys) -> str:
         for column, key in keys.columns().items():
             if text.endswith(f"`$.{key}`"):
                 return f"{key} is {_value(line, key)}, expected {_EXPECTED[column]}"
+    if line.startswith(codecs.BOM_UTF8):
+        return "begins with a byte order mark; save the file as UTF-8 without one"
+    why = f"not a JSON object ({text})"
     if isinstance(error, UnicodeDecodeError):
-        return f"not UTF-8 ({error.reason}): {_excerpt(line)}"
-    if isinstance(error, RecursionError):
-        return f"nested too deeply: {_excerpt(line)}"
-    return f"not a JSON object ({text}): {_excerpt(line)}"
+        why = f"not UTF-8 ({error.reason})"
+    elif isinstance(error, RecursionError):
+        why = "nested too deeply"
+    return f"{why}: {_excerpt(line)}"
 
 
 def _value(line: bytes, key: str) -> str:
     try:
-        return _shortened(json.dumps(json.loads(line)[key], ensure_ascii=False))
+        return shortened(json.dumps(json.loads(line)[key], ensure_ascii=False))
     except (ValueError, KeyError, RecursionError):
         return "unreadable"
 
 
 def _excerpt(line: bytes) -> str:
-    return repr(_shortened(line[:200].decode("utf-8", "backslashreplace").strip()))
-
-
-def _shortened(text: str, length: int = 40) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+    return repr(shortened(line[:200].decode("utf-8", "backslashreplace").strip()))

@@ -61,7 +61,8 @@ def save_figures(figures: Iterable[Figure], folder: Path, form: FigureFormat) ->
     written = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with rc_context(_PLAIN):
+        with rc_context(_PLAIN), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph")  # a name in a script the font lacks: boxes
             for figure in figures:
                 path = folder / f"{figure.name}.{form.value}"
                 _save(figure, path)
