@@ -1,18 +1,25 @@
 """PPO with the actor-critic beside stable-baselines3's: speed, and returns with the same options.
 
     uv run --group dev --with 'stable-baselines3>=2.9,<2.10' python benchmarks/bench_actor_critic.py speed
-    … returns Acrobot-v1
+    … returns Acrobot-v1 [steps] [seeds]
+    … curves docs/assets/curves
 
-Prints rows for benchmarks/results/actor_critic.md. One thread, both in one process, in turn.
+Prints rows for benchmarks/results/actor_critic.md. One thread, both in one process, in turn. `returns` keeps
+the learning curves beside those results; `curves` draws what was kept.
 """
 
+import json
 import statistics
 import sys
 import time
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import torch
+from matplotlib import rc_context
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 from stable_baselines3 import PPO
 from stable_baselines3.common.monitor import Monitor
 
@@ -21,6 +28,7 @@ from skyfall_torch.actor_critic import actor_critic
 from skyfall_torch.ppo import PPOBackend
 from skyfall_torch.successors import RecordSuccessors
 
+RESULTS = Path(__file__).parent / "results"
 WINDOW = 2048
 TEXTBOOK = {
     "gae": "episodic",
@@ -41,7 +49,7 @@ TEXTBOOK = {
 
 
 def ours(name, steps, seed):
-    """Returns of the finished episodes, and the seconds on the wall and of this process."""
+    """The environment with its record of episodes, and the seconds on the wall and of this process."""
     env = Monitor(gym.make(name))
     policy = actor_critic(env.observation_space, env.action_space, seed=seed)
     learner = PPOBackend(policy, seed=seed, **TEXTBOOK)
@@ -51,7 +59,7 @@ def ours(name, steps, seed):
     clocks = time.perf_counter(), time.process_time()
     for window in collector.windows(steps):
         learner.update(window)
-    return env.get_episode_rewards(), time.perf_counter() - clocks[0], time.process_time() - clocks[1]
+    return env, time.perf_counter() - clocks[0], time.process_time() - clocks[1]
 
 
 def theirs(name, steps, seed):
@@ -61,7 +69,14 @@ def theirs(name, steps, seed):
     model = PPO("MlpPolicy", env, n_steps=WINDOW, seed=seed, device="cpu", policy_kwargs=optimizer)
     clocks = time.perf_counter(), time.process_time()
     model.learn(steps)
-    return env.get_episode_rewards(), time.perf_counter() - clocks[0], time.process_time() - clocks[1]
+    return env, time.perf_counter() - clocks[0], time.process_time() - clocks[1]
+
+
+def curve(env, steps, points=50):
+    """Mean return of the last 20 episodes that had ended by each of `points` steps."""
+    ends, found = np.cumsum(env.get_episode_lengths()), env.get_episode_rewards()
+    counts = np.searchsorted(ends, np.linspace(steps / points, steps, points), side="right")
+    return [float(np.mean(found[max(0, n - 20) : n])) if n else None for n in counts]
 
 
 def interval(values):
@@ -86,13 +101,36 @@ def speed(steps, rounds):
 
 
 def returns(name, steps, seeds):
+    kept = {"environment": name, "steps": steps}
     for run in (ours, theirs):
-        finals = []
+        curves = []
         for seed in range(seeds):
-            episodes, _, _ = run(name, steps, seed)
-            finals.append(float(np.mean(episodes[-20:])))
-            print(f"{run.__name__} {name} seed {seed}: {finals[-1]:.1f}", flush=True)
-        print(f"| {name} | {run.__name__} | {interval(finals)} |", flush=True)
+            env, _, _ = run(name, steps, seed)
+            curves.append(curve(env, steps))
+            print(f"{run.__name__} {name} seed {seed}: {curves[-1][-1]:.1f}", flush=True)
+        kept[run.__name__] = curves
+        print(f"| {name} | {run.__name__} | {interval([line[-1] for line in curves])} |", flush=True)
+    (RESULTS / f"returns-{name}.json").write_text(json.dumps(kept))
+
+
+def curves(folder):
+    """One figure an environment: mean and range over the seeds, ours and stable-baselines3's."""
+    for file in sorted(RESULTS.glob("returns-*.json")):
+        kept = json.loads(file.read_text())
+        figure = Figure(figsize=(7, 3), layout="constrained")
+        FigureCanvasSVG(figure)
+        axes = figure.add_subplot(
+            xlabel="steps", ylabel="return, last 20 episodes", title=kept["environment"]
+        )
+        for who, color, dashes in (("ours", "#0072B2", "-"), ("theirs", "#D55E00", "--")):
+            lines = np.array(kept[who], dtype=float)
+            at = np.linspace(kept["steps"] / lines.shape[1], kept["steps"], lines.shape[1])
+            label = {"ours": "skyfall-torch", "theirs": "stable-baselines3"}[who]
+            axes.fill_between(at, lines.min(0), lines.max(0), color=color, alpha=0.2, linewidth=0)
+            axes.plot(at, lines.mean(0), color=color, linestyle=dashes, label=label)
+        axes.legend()
+        with rc_context({"svg.hashsalt": "skyfall", "svg.fonttype": "none"}):
+            figure.savefig(folder / f"{file.stem}.svg", metadata={"Date": None})
 
 
 if __name__ == "__main__":
@@ -100,5 +138,7 @@ if __name__ == "__main__":
     what, *more = sys.argv[1:]
     if what == "speed":
         speed(*(int(value) for value in more or ("100000", "3")))
+    elif what == "curves":
+        curves(Path(more[0]))
     else:
         returns(more[0], *(int(value) for value in more[1:] or ("100000", "5")))
