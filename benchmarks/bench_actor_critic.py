@@ -1,7 +1,7 @@
-"""PPO with the actor-critic beside stable-baselines3's: speed, and returns with the same options.
+"""PPO with the actor-critic beside stable-baselines3's: returns and speed, with the same options.
 
-    uv run --group dev --with 'stable-baselines3>=2.9,<2.10' python benchmarks/bench_actor_critic.py speed
-    … returns Acrobot-v1 [steps] [seeds]
+    uv run --group dev --with 'stable-baselines3>=2.9,<2.10' --with matplotlib \\
+        python benchmarks/bench_actor_critic.py returns CartPole-v1 [steps] [seeds]
     … curves docs/assets/curves
 
 Prints rows for benchmarks/results/actor_critic.md. One thread, both in one process, in turn. `returns` keeps
@@ -86,30 +86,30 @@ def interval(values):
     return f"{np.mean(values):.1f} [{low:.1f}, {high:.1f}]"
 
 
-def speed(steps, rounds):
-    found = {ours: [], theirs: []}
-    for seed in range(rounds):
-        for run, rates in found.items():
-            _, wall, cpu = run("CartPole-v1", steps, seed)
-            rates.append((steps / wall, steps / cpu))
-            print(f"{run.__name__}: {steps / wall:.0f} steps/s, {steps / cpu:.0f} per CPU second", flush=True)
-    mine, other = (
-        [statistics.median(pair[clock] for pair in found[run]) for clock in (0, 1)] for run in (ours, theirs)
-    )
-    print(f"| steps per second | {mine[0]:.0f} | {other[0]:.0f} | {mine[0] / other[0]:.2f} |")
-    print(f"| steps per CPU second | {mine[1]:.0f} | {other[1]:.0f} | {mine[1] / other[1]:.2f} |")
+def rates_row(clock, rates):
+    mine, other = (statistics.median(rates[run]) for run in (ours, theirs))
+    print(f"| steps per second, {clock} | {mine:.0f} | {other:.0f} | {mine / other:.2f} |", flush=True)
 
 
 def returns(name, steps, seeds):
-    kept = {"environment": name, "steps": steps}
-    for run in (ours, theirs):
-        curves = []
-        for seed in range(seeds):
-            env, _, _ = run(name, steps, seed)
-            curves.append(curve(env, steps))
-            print(f"{run.__name__} {name} seed {seed}: {curves[-1][-1]:.1f}", flush=True)
-        kept[run.__name__] = curves
-        print(f"| {name} | {run.__name__} | {interval([line[-1] for line in curves])} |", flush=True)
+    """Returns and speed in one go, a seed of ours and the same of theirs in turn."""
+    found = {ours: [], theirs: []}
+    wall, cpu = ({ours: [], theirs: []} for _ in range(2))
+    for seed in range(seeds):
+        for run, lines in found.items():
+            env, on_wall, of_process = run(name, steps, seed)
+            wall[run].append(steps / on_wall)
+            cpu[run].append(steps / of_process)
+            lines.append(curve(env, steps))
+            print(
+                f"{run.__name__} {name} seed {seed}: {lines[-1][-1]:.1f}, {steps / of_process:.0f} a CPU-s",
+                flush=True,
+            )
+    for run, lines in found.items():
+        print(f"| {name} | {run.__name__} | {interval([line[-1] for line in lines])} |")
+    rates_row("wall", wall)
+    rates_row("of the processor", cpu)
+    kept = {"environment": name, "steps": steps} | {run.__name__: lines for run, lines in found.items()}
     (RESULTS / f"returns-{name}.json").write_text(json.dumps(kept))
 
 
@@ -136,9 +136,7 @@ def curves(folder):
 if __name__ == "__main__":
     torch.set_num_threads(1)
     what, *more = sys.argv[1:]
-    if what == "speed":
-        speed(*(int(value) for value in more or ("100000", "3")))
-    elif what == "curves":
+    if what == "curves":
         curves(Path(more[0]))
     else:
         returns(more[0], *(int(value) for value in more[1:] or ("100000", "5")))
