@@ -6,6 +6,7 @@
     │   │   └── ScheduleError           a regime schedule
     │   ├── SpaceError                  an environment's spaces do not suit what was asked of them
     │   ├── CheckpointError             a checkpoint that is damaged or belongs to something else
+    │   ├── BundleError                 an export bundle that is damaged, unsafe or cannot be made
     │   ├── TraceExistsError            the run's directory already holds a trace
     │   └── PluginError                 a name that cannot be resolved
     │       ├── UnknownPluginError      nobody registered it; the nearest names are given
@@ -27,6 +28,7 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "BundleError",
     "CheckpointError",
     "ConfigError",
     "EnvironmentFailedError",
@@ -84,6 +86,10 @@ class SpaceError(InputError):
 
 class CheckpointError(InputError):
     """A checkpoint that is damaged, incomplete or made for something else."""
+
+
+class BundleError(InputError):
+    """An export bundle that is damaged, unsafe to read, in the way, or impossible to make."""
 
 
 class TraceExistsError(InputError):

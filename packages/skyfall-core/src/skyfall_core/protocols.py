@@ -7,19 +7,25 @@ that are no `gymnasium.Env` are asked directly.
 
 Per step, two keys of `info` are a convention: `info["regime"]` (`{"id", "boundary", "origin"}`, or
 the bare label) and `info["trace"]` (the environment's own record of the step).
+
+What a policy may offer so that it can be exported and restored stands here too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
 from gymnasium.vector import VectorWrapper
 
 __all__ = [
     "DEFAULT_REGIME_ID",
+    "SAVED",
     "BindsRegime",
     "DescribesRuns",
+    "RestorablePolicy",
+    "RestoredByKwargs",
     "capability",
     "describe_run",
     "record_from_info",
@@ -29,6 +35,9 @@ __all__ = [
 
 DEFAULT_REGIME_ID = "baseline"
 """Label of a run whose environment reports no configuration and that has no provider."""
+
+SAVED = "SAVED"
+"""The string that stands for the place of a policy's saved weights in the keywords that restore it."""
 
 
 @runtime_checkable
@@ -45,6 +54,38 @@ class BindsRegime(Protocol):
 
     def bind_regime(self, provider: Any) -> None:
         """Take the provider that decides which configuration is active at each step."""
+
+
+@runtime_checkable
+class RestorablePolicy(Protocol):
+    """A policy that writes its weights down and reads them back, so that it can be exported.
+
+    Neither file may hold a pickle: a bundle refuses whatever runs code when it is read.
+    """
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the weights to `path`, as a file or as a folder that is made."""
+
+    def load(self, path: str | PathLike[str]) -> None:
+        """Fill this policy, built from the document's keywords, with what `save` wrote."""
+
+
+@runtime_checkable
+class RestoredByKwargs(Protocol):
+    """A policy whose factory reads the weights by itself, so that nothing need be built before."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the weights to `path`, as a file or as a folder that is made."""
+
+    def kwargs_to_restore(self, kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The keywords with which the factory makes this policy from what `save` wrote.
+
+        Args:
+            kwargs: Those the document gives the factory.
+
+        Returns:
+            JSON-like values; the string `SAVED` stands for the place of the weights.
+        """
 
 
 def capability(env: Any, name: str) -> Any | None:

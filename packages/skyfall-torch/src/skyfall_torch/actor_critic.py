@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from skyfall_core.errors import CheckpointError, ConfigError, suggestion
 from skyfall_core.plasticity import effective_rank_entropy
+from skyfall_core.protocols import SAVED
 from skyfall_torch.actor_critic_net import ActorCriticNet, NetShape, NumpyNet, RunningScale
 from skyfall_torch.actor_critic_spaces import ObservationCodec, build_head, describe_space
 from skyfall_torch.interface import Evaluation
@@ -276,6 +277,10 @@ class ActorCriticPolicy(nn.Module):
             raise CheckpointError(
                 f"{folder / WEIGHTS_FILE}: does not fit its description: {error}"
             ) from error
+
+    def kwargs_to_restore(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with which `actor_critic` makes this policy from what `save` wrote."""
+        return {**kwargs, "checkpoint": SAVED}
 
     def acting_state(self) -> dict[str, Any]:
         """Generator state, prepared noise and unread samples."""

@@ -4,7 +4,7 @@ The policy records the prompt it answered, so the update scores exactly the prom
 prefix included, without anything being built twice.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from skyfall_core.errors import ConfigError
@@ -49,6 +49,17 @@ class PrefixingPolicy:
         """One action an observation, each with the prefix of its own world."""
         self._worlds = iter(range(len(observations)))
         return self._inner.act_batch(observations)
+
+    def kwargs_to_restore(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - a protocol's
+        """Never returns, because no keywords would bring the prefix back.
+
+        Raises:
+            ConfigError: Always.
+        """
+        raise ConfigError(
+            "algorithm.kwargs.inject_prefix: a policy that acts on the encoder's prefixes cannot be exported "
+            "without the encoder; train with inject_prefix: false"
+        )
 
     def _prefixed(self, observation: Any, tokenizer: Any) -> Any:
         prefix = self._prefix(observation, next(self._worlds))

@@ -23,6 +23,7 @@ from transformers import GenerationConfig
 from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_core.plasticity import effective_rank_entropy
 from skyfall_core.plugins import import_attribute
+from skyfall_core.protocols import SAVED
 from skyfall_torch.actions import parse_action
 from skyfall_torch.causal_lm import CausalLM, hidden_size_of
 from skyfall_torch.collation import IGNORED, TextBatch, TextSample, collate
@@ -248,6 +249,16 @@ class LanguagePolicy:
             read_value_head(found, self.value_head)
         self.loaded_value_head = found is not None
         return self.loaded_value_head
+
+    def kwargs_to_restore(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with which `language_policy` makes this policy from what `save` wrote.
+
+        Args:
+            kwargs: The options it was built with; those that say where weights come from are replaced.
+        """
+        weights = {"model", "tokenizer", "tiny", "lora"}
+        kept = {name: value for name, value in kwargs.items() if name not in weights}
+        return {"model": SAVED, **kept}
 
     @classmethod
     def from_checkpoint(cls, path: str | PathLike[str], **options: Any) -> "LanguagePolicy":

@@ -2,8 +2,11 @@
 
 from skyfall_core.protocols import (
     DEFAULT_REGIME_ID,
+    SAVED,
     BindsRegime,
     DescribesRuns,
+    RestorablePolicy,
+    RestoredByKwargs,
     capability,
     describe_run,
     record_from_info,
@@ -13,8 +16,11 @@ from skyfall_core.protocols import (
 
 __all__ = [
     "DEFAULT_REGIME_ID",
+    "SAVED",
     "BindsRegime",
     "DescribesRuns",
+    "RestorablePolicy",
+    "RestoredByKwargs",
     "capability",
     "describe_run",
     "record_from_info",
