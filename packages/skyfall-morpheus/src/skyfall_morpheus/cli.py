@@ -50,17 +50,20 @@ def demo(
     bare: Annotated[
         bool, typer.Option("--bare", help="Record tools without arguments; easier to imitate.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Record the whole state, not only its text.")] = False,
+    observe: Annotated[str, typer.Option(help="What is recorded as seen: text, brief or full.")] = "text",
 ) -> None:
     """Write what the scripted policies do, one JSON object a step."""
     from skyfall_morpheus.configurations import CANONICAL  # noqa: PLC0415
     from skyfall_morpheus.demo import write_demonstrations  # noqa: PLC0415
+    from skyfall_morpheus.settings import Observe  # noqa: PLC0415
 
     chosen = configuration or list(CANONICAL)
     for name in chosen:
         if name not in CANONICAL:
             _fail(f"--configuration: {name!r} is unknown; {suggestion(name, CANONICAL)}")
-    observe = "full" if full else "text"
+    kinds = [str(kind.value) for kind in Observe]
+    if observe not in kinds:
+        _fail(f"--observe: {observe!r}: {suggestion(observe, kinds)}")
     written = write_demonstrations(output, chosen, steps, seed, observe=observe, arguments=not bare)
     typer.echo(f"{output}: {written} steps in {len(chosen)} configurations", err=True)
 

@@ -18,6 +18,7 @@ import msgspec
 from gymnasium import spaces
 
 from skyfall_morpheus.axes import AxisApplier
+from skyfall_morpheus.brief import brief
 from skyfall_morpheus.client import MorpheusClient
 from skyfall_morpheus.errors import MorpheusError, ResponseError, TransportError, WorldConfigError
 from skyfall_morpheus.guard import Call, DeniedError, admit
@@ -73,9 +74,9 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         self.action_space = ActionSpace(TOOL_NAMES)
         state_limit = STATE_LIMIT + 2_000 * self.settings.raw_logs
         text = _PrintableText(TEXT_LIMIT)
-        self._text_only = Observe(self.settings.observe) is Observe.TEXT
+        self._shown = Observe(self.settings.observe)
         full = spaces.Dict({"state": StateSpace(state_limit), "text": text})
-        self.observation_space = text if self._text_only else full
+        self.observation_space = full if self._shown is Observe.FULL else text
         self._axes = AxisApplier(self.settings.axes)
         self._local = base_url.startswith("local:")
         self.client = client or client_for(base_url, self.settings)
@@ -388,7 +389,9 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
                 {"level": str(item.get("level")), "msg": str(item.get("msg"))[:500]} for item in page.items
             ]
         self._observation = {"state": state, "text": render(state)}
-        return self._observation["text"] if self._text_only else self._observation
+        if self._shown is Observe.BRIEF:
+            return brief(state)
+        return self._observation["text"] if self._shown is Observe.TEXT else self._observation
 
 
 class _PrintableText(spaces.Text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skyfall_morpheus.local import desk, views
+from skyfall_morpheus.local import desk, intake, views
 from skyfall_morpheus.local.answers import body_of, integer, number, ok, show, text
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.model import ORDER_FLOW
@@ -106,8 +106,11 @@ class Trade:
             raise RefusalError(400, f"docType: {given['docType']!r} is none of {', '.join(DOC_TYPES)}")
         if given["direction"] not in {"INBOUND", "OUTBOUND"}:
             raise RefusalError(400, "direction: INBOUND or OUTBOUND is required")
-        document = world.simulation.receive(
-            partners.index(given["partnerId"]), given["docType"], inbound=given["direction"] == "INBOUND"
+        document = intake.receive(
+            world.simulation,
+            partners.index(given["partnerId"]),
+            given["docType"],
+            inbound=given["direction"] == "INBOUND",
         )
         return ok(views.document(document), "edi.created", world.now, 201)
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skyfall_morpheus.local import views
+from skyfall_morpheus.local import views, warehouse
 from skyfall_morpheus.local.answers import body_of, number, ok, text
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.model import PERSONAS, SCENARIOS, Rules
@@ -239,7 +239,7 @@ class Worlds:
             world.sampling = _sampling(given["samplingStrategy"])
         if "personas" in given:
             simulation.personas = _personas(given["personas"])
-            simulation.dispatch()
+            warehouse.dispatch(simulation)
         if "ticketCreationEnabled" in given:
             simulation.tickets_enabled = given["ticketCreationEnabled"] is True
         if given.get("is_default") is True:
