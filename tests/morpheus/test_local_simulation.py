@@ -453,7 +453,7 @@ def test_a_world_that_runs_for_months_does_not_grow() -> None:
     def held() -> int:
         shelves = (world.documents, world.orders, world.invoices, world.payments, world.tickets)
         journal = len(world.journal.logs) + len(world.journal.audits) + len(world.ledger.entries)
-        return sum(len(shelf.things) for shelf in shelves) + journal + len(world._events) + len(world._bills)
+        return sum(len(shelf.things) for shelf in shelves) + journal + len(world.events) + len(world.bills)
 
     world.advance(30 * 1440.0)
     after_a_month = held()

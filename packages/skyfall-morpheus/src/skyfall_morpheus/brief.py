@@ -1,6 +1,7 @@
 """A world in one line of counts, for models too small to read.
 
-Every count says how much there is to do of one kind, 9 for nine or more, always in the same place:
+Every count says how much there is to do of one kind, 9 for nine or more, always in the same place.
+Most letters are also the short name of the tool that does it:
 
 | letter | counts |
 |---|---|

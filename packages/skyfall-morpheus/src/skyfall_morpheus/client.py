@@ -370,6 +370,15 @@ class MorpheusClient:
         """The overview extension, where `extensions` names it."""
         return self._mapping(path_of(world_id, "overview"))
 
+    def snapshot(self, world_id: str) -> dict[str, Any]:
+        """A world's whole state, where `extensions` names `snapshot`."""
+        return self._mapping(path_of(world_id, "snapshot"))
+
+    def restore_world(self, snapshot: Mapping[str, Any]) -> WorldRecord:
+        """Have a world go on from its snapshot, whether it is still there or not; repeating is safe."""
+        data = self._data("POST", path_of("world", "restore"), body=dict(snapshot), repeat=True)
+        return _typed(data, WorldRecord, "POST /world/restore")
+
     def items(self, path: str, **filters: Any) -> Iterator[dict[str, Any]]:
         """Every record of a list, whichever of the two cursor layouts it has."""
         cursor = filters.pop("cursor", None)

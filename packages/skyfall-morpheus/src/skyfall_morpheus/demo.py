@@ -14,6 +14,7 @@ from skyfall_morpheus.brief import brief
 from skyfall_morpheus.configurations import CANONICAL
 from skyfall_morpheus.env import MorpheusEnv, Observe
 from skyfall_morpheus.scripted import ScriptedPolicy
+from skyfall_morpheus.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +92,7 @@ def write_demonstrations(
         configurations: What to play.
         steps: Steps in each.
         seed: Spread over them.
-        observe: `text`, `brief` or `full`.
+        observe: `text`, `full`, or `brief`; with the last, actions are a tool's letter alone.
         arguments: Whether a tool's arguments are recorded; the name alone is easier to imitate.
         gamma: Discount of the returns, which a critic may be fitted to.
 
@@ -108,7 +109,7 @@ def write_demonstrations(
             for one, value in zip(played, returns, strict=True):
                 line = {
                     "observation": one.observation,
-                    "action": one.action if arguments else {"tool": one.action["tool"]},
+                    "action": _said(one.action, observe, arguments=arguments),
                     "reward": one.reward,
                     "return": value,
                     "configuration": one.configuration,
@@ -116,6 +117,13 @@ def write_demonstrations(
                 file.write(msgspec.json.encode(line) + b"\n")
                 written += 1
     return written
+
+
+def _said(action: Mapping[str, Any], observe: str, *, arguments: bool) -> dict[str, Any]:
+    """An action as it is recorded."""
+    if observe == Observe.BRIEF:
+        return {"tool": TOOLS[action["tool"]].letter}
+    return dict(action) if arguments else {"tool": action["tool"]}
 
 
 def discounted(rewards: Sequence[float], gamma: float) -> list[float]:

@@ -86,7 +86,12 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         self._copies = _batching_copies(self.single_observation_space)
         self._crew = Crew(max_workers or self.num_envs)
         # A capability counts as present when the attribute exists: only where every world has it.
-        for name, method in (("describe_run", self._describe_run), ("bind_regime", self._bind_regime)):
+        for name, method in (
+            ("describe_run", self._describe_run),
+            ("bind_regime", self._bind_regime),
+            ("resume_token", self._resume_token),
+            ("resume", self._resume),
+        ):
             if all(capability(env, name) is not None for env in self.envs):
                 setattr(self, name, method)
 
@@ -230,6 +235,37 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
     def _bind_regime(self, provider: Any) -> None:
         for env in self.envs:
             env.get_wrapper_attr("bind_regime")(provider)
+
+    def _resume_token(self) -> dict[str, Any]:
+        """Each world's token, taken at once; a failed world has none and is begun anew on its next reset."""
+        self._require_open("resume_token")
+        active = [index for index in range(self.num_envs) if self._started[index] and not self.failed[index]]
+        tokens, failures = self._crew.run(
+            lambda index: self.envs[index].get_wrapper_attr("resume_token")(), active
+        )
+        if failures:
+            raise WorldsFailedError("resume_token", failures)
+        return {"worlds": [tokens.get(index) for index in range(self.num_envs)]}
+
+    def _resume(self, token: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Go on in every world where its token was taken; returns what `reset` returns."""
+        self._require_open("resume")
+        tokens = token["worlds"]
+        if len(tokens) != self.num_envs:
+            raise ValueError(f"resume: a token of {len(tokens)} worlds for {self.num_envs}")
+        kept = [index for index in range(self.num_envs) if tokens[index] is not None]
+        results, failures = self._crew.run(
+            lambda index: self.envs[index].get_wrapper_attr("resume")(tokens[index]), kept
+        )
+        if failures:
+            raise WorldsFailedError("resume", failures)
+        infos: dict[str, Any] = {}
+        for index, (observation, info) in results.items():
+            self._observations[index] = observation
+            infos = self._add_info(infos, info, index)
+        self._started[:] = True
+        self.failed[:] = [one is None for one in tokens]
+        return self._batch(), infos
 
     def _batch(self) -> Any:
         filled = [

@@ -13,9 +13,10 @@ from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.model import PERSONAS, SCENARIOS, Rules
 from skyfall_morpheus.local.routing import Reply, Request
 from skyfall_morpheus.local.simulation import Simulation
+from skyfall_morpheus.local.snapshot import SnapshotError, restore, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from skyfall_morpheus.local.routing import Router
 
@@ -127,7 +128,7 @@ class Worlds:
     def tick(self, world: World) -> None:
         """Let an action's time pass, unless the wall clock rules."""
         if not self.real_time:
-            world.simulation.advance(self.rules.tick_minutes)
+            world.simulation.advance(world.simulation.rules.tick_minutes)
 
     def add_routes(self, router: Router) -> None:
         """Register the routes of this module."""
@@ -136,6 +137,7 @@ class Worlds:
             ("GET /world", self.list),
             ("GET /world/layouts", self.layouts),
             ("GET /world/layouts/{layout}", self.layout),
+            ("POST /world/restore", self.restore),
             ("GET /world/{w}", self.get),
             ("PATCH /world/{w}", self.update),
             ("DELETE /world/{w}", self.delete),
@@ -144,6 +146,7 @@ class Worlds:
             ("GET /world/{w}/chaos", self.get_chaos),
             ("PUT /world/{w}/chaos", self.put_chaos),
             ("DELETE /world/{w}/chaos", self.delete_chaos),
+            ("GET /{w}/snapshot", self.snapshot),
             ("GET /chaos/presets", self.presets),
             ("GET /chaos/presets/{id}", self.preset),
             ("GET /chaos/status", self.chaos_status),
@@ -265,6 +268,51 @@ class Worlds:
         return ok(
             {"success": True, "message": "world reset", "seedResult": seeding}, "world.reset", world.now
         )
+
+    def snapshot(self, request: Request) -> Reply:
+        """A world's whole state. An extension of this server."""
+        world = self.find(request.params["w"])
+        return ok(snapshot(world), "world.snapshot", world.now)
+
+    def restore(self, request: Request) -> Reply:
+        """Have a world of a snapshot's id go on from it, in place of what it is now. An extension."""
+        try:
+            world = self._restored(request.body)
+        except SnapshotError as failure:
+            raise RefusalError(400, str(failure)) from None
+        return ok(world.record(), "world.restored", world.now)
+
+    def state(self) -> dict[str, Any]:
+        """Every world, as plain JSON values; `load` takes them back."""
+        default = next((world.id for world in self.by_id.values() if world.is_default), None)
+        worlds = [snapshot(world) for world in self.by_id.values()]
+        return {"worlds": worlds, "default": default, "created": self._created}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Hold the worlds that `state` described.
+
+        Raises:
+            SnapshotError: One of them was damaged.
+        """
+        for given in state["worlds"]:
+            self._restored(given)
+        for world in self.by_id.values():
+            world.is_default = world.id == state["default"]
+        self._created = state["created"]
+
+    def _restored(self, given: Any) -> World:
+        record, simulation = restore(given)
+        held = self.by_id.get(record["id"])
+        taken = any(world.name == record["name"] and world is not held for world in self.by_id.values())
+        if taken:
+            raise RefusalError(400, f"name: {record['name']!r} is taken")
+        if held is None:
+            self._created += 1
+        number = self._created if held is None else held.number
+        world = World(number=number, simulation=simulation, seen=self.clock(), **record)
+        world.is_default = held is not None and held.is_default
+        self.by_id[world.id] = world
+        return world
 
     def capabilities(self, request: Request) -> Reply:
         """What a world can run: its one descriptor."""
