@@ -11,10 +11,14 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from skyfall_morpheus.local.accounts import Accounts
 from skyfall_morpheus.local.answers import body_of, error, ok
+from skyfall_morpheus.local.chaos import Chaos
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.overview import overview
 from skyfall_morpheus.local.routing import Reply, Request, Router
-from skyfall_morpheus.local.service import Service, overview
+from skyfall_morpheus.local.service import Service
+from skyfall_morpheus.local.ticketing import Ticketing
 from skyfall_morpheus.local.trade import Trade
 from skyfall_morpheus.local.worlds import Worlds
 
@@ -55,8 +59,8 @@ class LocalApi:
         self._lock = threading.RLock()
         self._router = Router()
         self.worlds.add_routes(self._router)
-        Trade(self.worlds).add_routes(self._router)
-        Service(self.worlds).add_routes(self._router)
+        for part in (Chaos, Trade, Accounts, Ticketing, Service):
+            part(self.worlds).add_routes(self._router)
         self._router.add("POST /world/act", self._act)
         self._router.add("POST /{w}/step", self._step)
         self._router.add("GET /docs", self._docs)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import views, warehouse
 from skyfall_morpheus.local.answers import body_of, number, ok, text
+from skyfall_morpheus.local.chaos import checked_policy
 from skyfall_morpheus.local.desk import RefusalError
-from skyfall_morpheus.local.model import PERSONAS, SCENARIOS, Rules
+from skyfall_morpheus.local.model import PERSONAS, Rules
 from skyfall_morpheus.local.routing import Reply, Request
 from skyfall_morpheus.local.simulation import Simulation
 from skyfall_morpheus.local.snapshot import SnapshotError, restore, snapshot
@@ -25,12 +26,6 @@ __all__ = ["LAYOUTS", "World", "Worlds"]
 LAYOUTS = {
     "process-outbound": "Outbound fulfillment: EDI purchase orders to shipped and paid.",
     "perishables-food-manufacturer": "The same flow under the name of the hosted default layout.",
-}
-
-PRESETS = {
-    "light": (0.1, "A tenth of the documents fail, mostly for want of a correction."),
-    "moderate": (0.25, "A quarter of the documents fail."),
-    "aggressive": (0.5, "Half of the documents fail."),
 }
 
 
@@ -143,13 +138,7 @@ class Worlds:
             ("DELETE /world/{w}", self.delete),
             ("POST /world/{w}/reset", self.reset),
             ("GET /world/{w}/capabilities", self.capabilities),
-            ("GET /world/{w}/chaos", self.get_chaos),
-            ("PUT /world/{w}/chaos", self.put_chaos),
-            ("DELETE /world/{w}/chaos", self.delete_chaos),
             ("GET /{w}/snapshot", self.snapshot),
-            ("GET /chaos/presets", self.presets),
-            ("GET /chaos/presets/{id}", self.preset),
-            ("GET /chaos/status", self.chaos_status),
         ):
             router.add(route, handler)
 
@@ -231,7 +220,7 @@ class Worlds:
         given = body_of(request.body)
         simulation = world.simulation
         if "chaos" in given:
-            simulation.chaos = _policy(given["chaos"])
+            simulation.chaos = checked_policy(given["chaos"])
         if "name" in given:
             world.name = text(given["name"], "name", 200)
         if "description" in given:
@@ -346,65 +335,6 @@ class Worlds:
             raise RefusalError(404, f"layout {name[:64]!r} not found")
         return ok({**_layout(name), "docs": LAYOUTS[name]}, "world.layout")
 
-    def get_chaos(self, request: Request) -> Reply:
-        """A world's chaos policy."""
-        world = self.find(request.params["w"])
-        data = {"worldId": world.id, "worldName": world.name, "chaos": world.simulation.chaos}
-        return ok(data, "chaos.get", world.now)
-
-    def put_chaos(self, request: Request) -> Reply:
-        """Replace a world's chaos policy."""
-        world = self.find(request.params["w"])
-        try:
-            world.simulation.chaos = _policy(request.body)
-        except RefusalError as refusal:
-            return Reply(refusal.status, {"success": False, "error": str(refusal)})
-        data = {"worldId": world.id, "chaos": world.simulation.chaos, "message": "chaos policy replaced"}
-        return ok(data, "chaos.updated", world.now)
-
-    def delete_chaos(self, request: Request) -> Reply:
-        """Switch chaos off."""
-        world = self.find(request.params["w"])
-        world.simulation.chaos = {"enabled": False, "probability": 0.0, "scenarios": []}
-        return ok({"worldId": world.id, "message": "chaos policy removed"}, "chaos.deleted", world.now)
-
-    def presets(self, request: Request) -> Reply:  # noqa: ARG002
-        """Named chaos policies, for reading."""
-        shown = [{"id": name, "name": name, "description": about} for name, (_, about) in PRESETS.items()]
-        return ok(shown, "chaos.presets", count=len(shown))
-
-    def preset(self, request: Request) -> Reply:
-        """One named chaos policy."""
-        name = request.params["id"]
-        if name not in PRESETS:
-            return Reply(404, {"success": False, "error": f"preset {name[:64]!r} not found"})
-        probability, description = PRESETS[name]
-        scenarios = [
-            {"type": kind, "weight": 1.0, "description": kind, "config": {}} for kind in sorted(SCENARIOS)
-        ]
-        data = {
-            "id": name,
-            "name": name,
-            "description": description,
-            "policy": {"enabled": True, "probability": probability, "scenarios": scenarios},
-        }
-        return ok(data, "chaos.preset")
-
-    def chaos_status(self, request: Request) -> Reply:  # noqa: ARG002
-        """How many policies there are."""
-        active = sum(world.simulation.chaos["enabled"] for world in self.by_id.values())
-        data = {
-            "enabled": active > 0,
-            "activePreset": None,
-            "stats": {
-                "presetCount": len(PRESETS),
-                "worldPolicyCount": active,
-                "capabilityOverrideCount": 0,
-                "odOverrideCount": 0,
-            },
-        }
-        return ok(data, "chaos.status")
-
     def _make_default(self, world: World) -> None:
         for other in self.by_id.values():
             other.is_default = other is world
@@ -421,39 +351,6 @@ def _layout(name: str) -> dict[str, Any]:
 
 def _hours(value: Any) -> float:
     return number(value, "realHoursPerSimDay", 0.001, 10_000.0)
-
-
-def _policy(given: Any) -> dict[str, Any]:
-    """A checked chaos policy."""
-    policy = body_of(given, "enabled", "probability", "scenarios")
-    if not isinstance(policy["enabled"], bool):
-        raise RefusalError(400, "enabled: true or false is required")
-    scenarios = policy["scenarios"]
-    if not isinstance(scenarios, list) or len(scenarios) > 100:
-        raise RefusalError(400, "scenarios: a list of at most 100 is required")
-    checked = []
-    for position, scenario in enumerate(scenarios):
-        one = body_of(scenario, "type", "weight")
-        if one["type"] not in SCENARIOS:
-            raise RefusalError(
-                400, f"scenarios[{position}].type: {one['type']!r} is none of {', '.join(sorted(SCENARIOS))}"
-            )
-        checked.append(
-            {
-                "type": one["type"],
-                "weight": number(one["weight"], f"scenarios[{position}].weight", 0.0, 1e6),
-                "description": text(one.get("description", ""), "description"),
-                "config": one.get("config", {}),
-            }
-        )
-    result: dict[str, Any] = {
-        "enabled": policy["enabled"],
-        "probability": number(policy["probability"], "probability", 0.0, 1.0),
-        "scenarios": checked,
-    }
-    if "seed" in policy:
-        result["seed"] = text(policy["seed"], "seed", 200)
-    return result
 
 
 def _sampling(given: Any) -> dict[str, Any]:
