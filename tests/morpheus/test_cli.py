@@ -36,7 +36,7 @@ def test_demo_writes_what_supervised_training_reads(tmp_path: Path) -> None:
 
 def test_demo_records_the_whole_state_on_request_and_one_configuration_alone(tmp_path: Path) -> None:
     path = tmp_path / "demo.jsonl"
-    options = ["--full", "--bare", "--configuration", "edi_spike", "--steps", "5"]
+    options = ["--observe", "full", "--bare", "--configuration", "edi_spike", "--steps", "5"]
     assert RUNNER.invoke(app, ["demo", "-o", str(path), *options]).exit_code == 0
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [row["configuration"] for row in rows] == ["edi_spike"] * 5

@@ -10,6 +10,7 @@ import pytest
 
 from skyfall_morpheus.local.api import LocalApi
 from skyfall_morpheus.local.app import LARGEST_BODY, LocalApp
+from skyfall_morpheus.local.model import Rules
 from skyfall_morpheus.local.routing import Reply
 
 ENVELOPE = {"success": bool, "status": int, "data": object}
@@ -188,6 +189,47 @@ CONTRACT: list[tuple[str, Any, int, dict[str, Any] | None]] = [
 ]
 
 
+INVOICE = {
+    "_id": str,
+    "invoiceId": str,
+    "customerId": str,
+    "orderId": str,
+    "status": str,
+    "issueDate": str,
+    "totalAmount": float,
+    "balanceDue": float,
+    "allowances": list,
+}
+PAYMENT = {
+    "_id": str,
+    "paymentId": str,
+    "customerId": str,
+    "status": str,
+    "paymentDate": str,
+    "totalAmount": float,
+    "referenceNumbers": list,
+}
+
+# route, body, keys of the answer's data, and what is in it; on a world with invoices and a payment
+ERP: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
+    ("GET /{w}/erp/invoices/{draft}", None, INVOICE, {"status": "DRAFT", "allowances": []}),
+    ("PUT /{w}/erp/invoices/{draft}/status", {"status": "SENT"}, INVOICE, {"status": "SENT"}),
+    (
+        "PUT /{w}/erp/invoices/{sent}",
+        {"allowances": [{"type": "early-payment"}]},
+        INVOICE,
+        {"status": "SENT", "allowances": [{"type": "early-payment"}]},
+    ),
+    ("GET /{w}/erp/payments/{payment}", None, PAYMENT, {"status": "UNMATCHED"}),
+    (
+        "PUT /{w}/erp/payments/{payment}/allocations",
+        {"allocations": [{"invoiceId": "I1", "amount": 1.0}]},
+        PAYMENT,
+        {"status": "APPLIED"},
+    ),
+]
+
+
 def has(value: Any, keys: dict[str, Any]) -> None:
     assert isinstance(value, dict)
     for key, kind in keys.items():
@@ -244,6 +286,86 @@ def test_route_answers_as_the_facts_say(
         assert isinstance(reply.body["data"], list)
 
 
+def traded() -> tuple[LocalApi, dict[str, str]]:
+    """A server with a world that has a draft, a sent invoice, and a payment that matches nothing yet."""
+    api = LocalApi(Rules(unmatched_share=1.0))
+    created = api.dispatch("POST", "/world", body={"name": "erp", "layout": "process-outbound"})
+    world = created.body["world"]["_id"]
+    for _ in range(3):
+        inject(api, world)
+    tick(api, world)
+    for number in (1, 2, 3):
+        path = f"/{world}/wms/outbound-orders/O{number}"
+        line = api.dispatch("GET", path).body["data"]["lines"][0]
+        wanted = {"allocatedQuantity": line["orderedQuantity"]}
+        assert api.dispatch("PUT", f"{path}/lines/1/allocate", body=wanted).status == 200
+    tick(api, world, 12)
+    for number in (1, 2, 3):
+        done = api.dispatch(
+            "PUT", f"/{world}/wms/outbound-orders/O{number}/status", body={"status": "SHIPPED"}
+        )
+        assert done.status == 200, done.body
+    for number in (1, 2):
+        api.dispatch("PUT", f"/{world}/erp/invoices/I{number}/status", body={"status": "SENT"})
+    api.dispatch("PUT", f"/{world}/erp/invoices/I1", body={"allowances": [{"type": "early-payment"}]})
+    tick(api, world)
+    return api, {"w": world, "draft": "I3", "sent": "I2", "payment": "P1"}
+
+
+@pytest.mark.parametrize(("route", "body", "keys", "held"), ERP, ids=[entry[0] for entry in ERP])
+def test_invoices_and_payments_answer_as_the_facts_say(
+    route: str, body: Any, keys: dict[str, Any], held: dict[str, Any]
+) -> None:
+    api, ids = traded()
+    reply = call(api, route, body, ids)
+    assert (reply.status, reply.body["status"]) == (200, 200)
+    has(reply.body, ENVELOPE)
+    has(reply.body["meta"], META)
+    has(reply.body["data"], keys)
+    assert held.items() <= reply.body["data"].items()
+    assert reply.body["data"]["_id"] in ids.values()
+
+
+def test_paying_moves_money_from_receivables_to_cash() -> None:
+    api, ids = traded()
+    before = api.dispatch("GET", f"/{ids['w']}/ledger").body["data"]
+    paid = api.dispatch("GET", f"/{ids['w']}/erp/payments/P1").body["data"]["totalAmount"]
+    call(api, "PUT /{w}/erp/payments/{payment}/allocations", {"allocations": []}, ids)
+    after = api.dispatch("GET", f"/{ids['w']}/ledger").body["data"]
+    assert after["cash"] - before["cash"] == pytest.approx(paid)
+    assert after["totalReceivables"] - before["totalReceivables"] == pytest.approx(-paid)
+    invoice = api.dispatch("GET", f"/{ids['w']}/erp/invoices/I1").body["data"]
+    assert (invoice["status"], invoice["balanceDue"]) == ("PAID", 0.0)
+    assert invoice["totalAmount"] > paid, "the discount was not given"
+
+
+def test_what_invoices_and_payments_refuse_has_the_standard_shape() -> None:
+    api, ids = traded()
+    refused = [
+        ("PUT /{w}/erp/invoices/{draft}/status", {"status": "PAID"}, 409),
+        ("PUT /{w}/erp/invoices/{draft}/status", {"status": "GONE"}, 400),
+        ("PUT /{w}/erp/invoices/{draft}/status", {}, 400),
+        ("PUT /{w}/erp/invoices/{sent}/status", {"status": "SENT"}, 409),
+        ("PUT /{w}/erp/invoices/{draft}", {"allowances": [{"type": "early-payment"}]}, 409),
+        ("PUT /{w}/erp/invoices/{sent}", {"allowances": []}, 400),
+        ("PUT /{w}/erp/payments/{payment}/allocations", {"allocations": 3}, 400),
+        ("PUT /{w}/erp/payments/P99/allocations", {"allocations": []}, 404),
+        ("GET /{w}/erp/invoices/I99", None, 404),
+    ]
+    for route, body, status in refused:
+        reply = call(api, route, body, ids)
+        assert reply.status == status, route
+        has(reply.body, {"success": bool, "status": int, "error": str, "meta": dict})
+
+
+def _pattern(route: str) -> str:
+    """The route as the server names it: whatever stands for an id is `{id}`."""
+    path = route.partition(" ")[2].replace("{w}", "\0")
+    for name in ("{draft}", "{sent}", "{payment}"):
+        path = path.replace(name, "{id}")
+    return path.replace("\0", "{w}")
+
+
 def test_every_route_of_the_server_is_in_the_contract() -> None:
     api, ids = made()
     covered = set()
@@ -254,10 +376,8 @@ def test_every_route_of_the_server_is_in_the_contract() -> None:
     elsewhere = {"POST /world", "POST /world/act", "GET /docs", "GET /docs/mesh", "GET /{w}/overview"}
     elsewhere |= {"POST /{w}/step"}
     elsewhere |= {"POST /{w}/verification/verify-ticket", "POST /{w}/verification/verify-entity"}
-    elsewhere |= {
-        f"{verb} /{{w}}/erp/{part}" for verb in ("GET", "PUT") for part in ("invoices/{id}", "payments/{id}")
-    }
-    elsewhere |= {"PUT /{w}/erp/invoices/{id}/status", "PUT /{w}/erp/payments/{id}/allocations"}
+    elsewhere |= {"POST /world/restore", "GET /{w}/snapshot"}  # extensions: test_snapshot
+    elsewhere |= {f"{route.split(' ')[0]} {_pattern(route)}" for route, *_ in ERP}
     routes = list(_routes(api._router._root, ""))
     assert len(routes) > 60
     missing = []

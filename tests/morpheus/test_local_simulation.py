@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from skyfall_morpheus.local import desk
+from skyfall_morpheus.local import desk, intake, warehouse
 from skyfall_morpheus.local.api import LocalApi
 from skyfall_morpheus.local.ledger import Ledger
 from skyfall_morpheus.local.model import FIXABLE, PERSONAS, SCENARIOS, WAITING, Document, Rules
@@ -221,7 +221,7 @@ class WorldMachine(RuleBasedStateMachine):
         simulation = self.api.worlds.by_id[self.world].simulation
         open_invoices = sum(one.balance for one in simulation.invoices.of("SENT", "PARTIALLY_PAID"))
         assert books.receivables - self.manual[1] == pytest.approx(open_invoices, abs=0.02)
-        open_bills = sum(amount for amount, _, _ in simulation._bills.values())
+        open_bills = sum(amount for amount, _, _ in simulation.bills.values())
         assert books.payables - self.manual[2] == pytest.approx(open_bills, abs=0.02)
 
     @invariant()
@@ -311,7 +311,7 @@ def _stuck(failure: str) -> tuple[Simulation, Document]:
     world = Simulation(5)
     world.paused = True
     world.chaos = {"enabled": True, "probability": 1.0, "scenarios": [{"type": failure, "weight": 1.0}]}
-    document = world.receive()
+    document = intake.receive(world)
     world.advance(5.0)
     assert (document.status, document.failure) == ("ERRORED", failure)
     return world, document
@@ -372,7 +372,7 @@ def test_a_duplicate_that_is_shipped_costs_its_goods_and_earns_nothing() -> None
 def test_late_and_lost_orders_cost_money() -> None:
     world = Simulation(6)
     world.paused = True
-    document = world.receive()
+    document = intake.receive(world)
     world.advance(479.0)
     assert world.ledger.payables == 0
     world.advance(2.0)
@@ -398,7 +398,7 @@ def test_fewer_workers_pick_fewer_orders_at_a_time() -> None:
     world = Simulation(8)
     world.personas = PERSONAS[:2]
     for _ in range(5):
-        world.receive()
+        intake.receive(world)
     world.advance(5.0)
     for order in world.orders.of("PENDING"):
         desk.allocate(world, order, order.quantity)
@@ -411,14 +411,14 @@ def test_higher_priority_is_picked_first() -> None:
     world = Simulation(9)
     world.personas = ()
     for _ in range(3):
-        world.receive()
+        intake.receive(world)
     world.advance(5.0)
     orders = world.orders.of("PENDING")
     for order in orders:
         desk.allocate(world, order, order.quantity)
     desk.set_priority(world, orders[2], "URGENT")
     world.personas = PERSONAS[:1]
-    world.dispatch()
+    warehouse.dispatch(world)
     assert [order.status for order in orders] == ["ALLOCATED", "ALLOCATED", "PICKING"]
 
 
@@ -426,7 +426,7 @@ def test_a_shelf_forgets_finished_things_and_keeps_their_count() -> None:
     world = Simulation(10)
     shelf: Shelf[Document] = Shelf(frozenset({"DELIVERED"}), 2)
     for number in range(1, 6):
-        document = world.receive()
+        document = intake.receive(world)
         document.number = number
         shelf.add(document)
         shelf.move(document, "DELIVERED", 0.0)
@@ -453,7 +453,7 @@ def test_a_world_that_runs_for_months_does_not_grow() -> None:
     def held() -> int:
         shelves = (world.documents, world.orders, world.invoices, world.payments, world.tickets)
         journal = len(world.journal.logs) + len(world.journal.audits) + len(world.ledger.entries)
-        return sum(len(shelf.things) for shelf in shelves) + journal + len(world._events) + len(world._bills)
+        return sum(len(shelf.things) for shelf in shelves) + journal + len(world.events) + len(world.bills)
 
     world.advance(30 * 1440.0)
     after_a_month = held()

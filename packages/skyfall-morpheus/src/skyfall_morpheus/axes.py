@@ -101,6 +101,16 @@ class AxisApplier:
             name: self._applied[name] if name in kept else value for name, value in self._unset.items()
         }
 
+    def state(self) -> dict[str, Any]:
+        """What was applied, as plain JSON values."""
+        return {"applied": dict(self._applied), "taken": self._taken, "latest": self._latest}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Take the world for one to which `state` was applied."""
+        self._applied = {**self._unset, **state["applied"]}
+        self._taken = state["taken"]
+        self._latest = state["latest"]
+
     def apply(self, client: MorpheusClient, world_id: str, axes: Mapping[str, Any]) -> bool:
         """Change what differs from what was applied before.
 

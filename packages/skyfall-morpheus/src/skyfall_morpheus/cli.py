@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -27,16 +27,36 @@ def serve(
     real_time: Annotated[
         bool, typer.Option("--real-time", help="Let time pass by the clock, not by action.")
     ] = False,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(help="Keep the worlds in this folder, over restarts and kills.", show_default=False),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log nothing but errors.")] = False,
 ) -> None:
     """Serve local worlds over HTTP until interrupted."""
+    from skyfall_morpheus.errors import WorldConfigError  # noqa: PLC0415
     from skyfall_morpheus.local.api import LocalApi  # noqa: PLC0415
     from skyfall_morpheus.local.app import serve as serve_app  # noqa: PLC0415
     from skyfall_morpheus.local.model import Rules  # noqa: PLC0415
+    from skyfall_morpheus.local.store import Store  # noqa: PLC0415
 
     _require_free(host, port)
+    if real_time and state_dir is not None:
+        _fail(
+            "--state-dir repeats requests to bring worlds back, which --real-time makes impossible: drop one"
+        )
     api = LocalApi(Rules(tick_minutes=tick_minutes), seed, real_time=real_time)
-    serve_app(api, host, port, quiet=quiet)
+    if state_dir is None:
+        serve_app(api, host, port, quiet=quiet)
+        return
+    try:
+        store = Store(state_dir, api)
+    except WorldConfigError as failure:
+        _fail(str(failure))
+    try:
+        serve_app(api, host, port, quiet=quiet)
+    finally:
+        store.close()
 
 
 @app.command()
@@ -50,18 +70,26 @@ def demo(
     bare: Annotated[
         bool, typer.Option("--bare", help="Record tools without arguments; easier to imitate.")
     ] = False,
-    full: Annotated[bool, typer.Option("--full", help="Record the whole state, not only its text.")] = False,
+    observe: Annotated[
+        str, typer.Option(help="What is recorded as seen: text, full, or brief with letters for tools.")
+    ] = "text",
+    gamma: Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of the recorded returns.")] = 0.95,
 ) -> None:
     """Write what the scripted policies do, one JSON object a step."""
     from skyfall_morpheus.configurations import CANONICAL  # noqa: PLC0415
     from skyfall_morpheus.demo import write_demonstrations  # noqa: PLC0415
+    from skyfall_morpheus.settings import Observe  # noqa: PLC0415
 
     chosen = configuration or list(CANONICAL)
     for name in chosen:
         if name not in CANONICAL:
             _fail(f"--configuration: {name!r} is unknown; {suggestion(name, CANONICAL)}")
-    observe = "full" if full else "text"
-    written = write_demonstrations(output, chosen, steps, seed, observe=observe, arguments=not bare)
+    kinds = [str(kind.value) for kind in Observe]
+    if observe not in kinds:
+        _fail(f"--observe: {observe!r}: {suggestion(observe, kinds)}")
+    written = write_demonstrations(
+        output, chosen, steps, seed, observe=observe, arguments=not bare, gamma=gamma
+    )
     typer.echo(f"{output}: {written} steps in {len(chosen)} configurations", err=True)
 
 
@@ -91,7 +119,7 @@ def _require_free(host: str, port: int) -> None:
             _fail(f"cannot listen on {host}:{port}: {error.strerror}; choose another --port")
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     """End with status 2; the `skyfall` command guards its own commands, not those of plugins."""
     typer.echo(message, err=True)
     raise typer.Exit(InputError.exit_status)

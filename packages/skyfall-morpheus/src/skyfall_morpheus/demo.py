@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +10,24 @@ import msgspec
 
 from skyfall_core.regime import ScheduledRegime
 from skyfall_core.seeding import spread_seed
+from skyfall_morpheus.brief import brief
 from skyfall_morpheus.configurations import CANONICAL
 from skyfall_morpheus.env import MorpheusEnv, Observe
 from skyfall_morpheus.scripted import ScriptedPolicy
+from skyfall_morpheus.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-__all__ = ["Demonstration", "demonstrate", "measure_bounds", "write_demonstrations"]
+__all__ = ["Demonstration", "demonstrate", "discounted", "measure_bounds", "write_demonstrations"]
+
+
+_SHOWN: Mapping[Observe, Callable[[Any], Any]] = {
+    Observe.FULL: lambda observation: observation,
+    Observe.TEXT: lambda observation: observation["text"],
+    Observe.BRIEF: lambda observation: brief(observation["state"]),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +57,9 @@ def demonstrate(
         steps: How long.
         seed: Of the world.
         playbook: Another configuration's playbook instead.
-        observe: What is recorded as the observation, `full` or `text`.
+        observe: What is recorded as the observation: `full`, `text` or `brief`.
     """
+    kind = Observe(observe)
     policy = ScriptedPolicy(playbook or configuration)
     env = MorpheusEnv("local:", observe=Observe.FULL)
     schedule = {"regimes": [{"regime_id": configuration, "axes": CANONICAL[configuration]}]}
@@ -57,7 +68,7 @@ def demonstrate(
         observation, _ = env.reset(seed=seed)
         for _ in range(steps):
             action = policy.act(observation)
-            shown = observation["text"] if observe == Observe.TEXT else observation
+            shown = _SHOWN[kind](observation)
             observation, reward, _, _, _ = env.step(action)
             yield Demonstration(configuration, shown, action, reward)
     finally:
@@ -72,16 +83,18 @@ def write_demonstrations(
     *,
     observe: str = "text",
     arguments: bool = True,
+    gamma: float = 0.95,
 ) -> int:
-    """Write one JSON object a step: `observation`, `action`, `reward`, `configuration`.
+    """Write one JSON object a step: `observation`, `action`, `reward`, `return`, `configuration`.
 
     Args:
         path: The file, replaced.
         configurations: What to play.
         steps: Steps in each.
         seed: Spread over them.
-        observe: `text` or `full`.
+        observe: `text`, `full`, or `brief`; with the last, actions are a tool's letter alone.
         arguments: Whether a tool's arguments are recorded; the name alone is easier to imitate.
+        gamma: Discount of the returns, which a critic may be fitted to.
 
     Returns:
         How many lines were written.
@@ -91,16 +104,34 @@ def write_demonstrations(
     with path.open("wb") as file:
         seeds = spread_seed(seed, len(configurations))
         for configuration, own in zip(configurations, seeds, strict=True):
-            for one in demonstrate(configuration, steps, own, observe=observe):
+            played = list(demonstrate(configuration, steps, own, observe=observe))
+            returns = discounted([one.reward for one in played], gamma)
+            for one, value in zip(played, returns, strict=True):
                 line = {
                     "observation": one.observation,
-                    "action": one.action if arguments else {"tool": one.action["tool"]},
+                    "action": _said(one.action, observe, arguments=arguments),
                     "reward": one.reward,
+                    "return": value,
                     "configuration": one.configuration,
                 }
                 file.write(msgspec.json.encode(line) + b"\n")
                 written += 1
     return written
+
+
+def _said(action: Mapping[str, Any], observe: str, *, arguments: bool) -> dict[str, Any]:
+    """An action as it is recorded."""
+    if observe == Observe.BRIEF:
+        return {"tool": TOOLS[action["tool"]].letter}
+    return dict(action) if arguments else {"tool": action["tool"]}
+
+
+def discounted(rewards: Sequence[float], gamma: float) -> list[float]:
+    """Per step, the sum of its reward and the later ones, each step further on worth `gamma` times less."""
+    returns, following = [0.0] * len(rewards), 0.0
+    for step in range(len(rewards) - 1, -1, -1):
+        returns[step] = following = rewards[step] + gamma * following
+    return returns
 
 
 def measure_bounds(steps: int, seeds: Sequence[int]) -> dict[str, float]:

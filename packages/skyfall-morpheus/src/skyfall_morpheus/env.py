@@ -10,40 +10,28 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium
-import msgspec
 from gymnasium import spaces
 
+from skyfall_morpheus.acting import Actor
 from skyfall_morpheus.axes import AxisApplier
+from skyfall_morpheus.brief import brief
 from skyfall_morpheus.client import MorpheusClient
-from skyfall_morpheus.errors import MorpheusError, ResponseError, TransportError, WorldConfigError
-from skyfall_morpheus.guard import Call, DeniedError, admit
+from skyfall_morpheus.episode import Episode, counts
+from skyfall_morpheus.errors import MorpheusError, ResponseError, WorldConfigError
 from skyfall_morpheus.observation import TEXT_LIMIT, compact, gather, render
+from skyfall_morpheus.randomness import generator_of, generator_state
 from skyfall_morpheus.rewards import operational
 from skyfall_morpheus.settings import MorpheusSettings, Observe, OnReset, client_for, settings_of
 from skyfall_morpheus.spaces import ActionSpace, StateSpace
-from skyfall_morpheus.tools import TOOL_NAMES, ToolError, call_of
+from skyfall_morpheus.tools import TOOL_NAMES
 
 __all__ = ["MorpheusEnv", "MorpheusSettings", "Observe", "OnReset"]
 
 STATE_LIMIT = 16_000
 """Bytes of JSON the observation's state has at most, raw logs not counted."""
-
-RESULT_LIMIT = 400
-"""Characters of an action's answer that the next observation shows."""
-
-
-@dataclass(slots=True)
-class _Episode:
-    """What is counted from one reset to the next."""
-
-    steps: int = 0
-    shipped: int = 0
-    on_time: int = 0
-    kinds: set[str] = field(default_factory=set)
 
 
 class MorpheusEnv(gymnasium.Env[Any, Any]):
@@ -73,12 +61,13 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         self.action_space = ActionSpace(TOOL_NAMES)
         state_limit = STATE_LIMIT + 2_000 * self.settings.raw_logs
         text = _PrintableText(TEXT_LIMIT)
-        self._text_only = Observe(self.settings.observe) is Observe.TEXT
+        self._shown = Observe(self.settings.observe)
         full = spaces.Dict({"state": StateSpace(state_limit), "text": text})
-        self.observation_space = text if self._text_only else full
+        self.observation_space = full if self._shown is Observe.FULL else text
         self._axes = AxisApplier(self.settings.axes)
         self._local = base_url.startswith("local:")
         self.client = client or client_for(base_url, self.settings)
+        self._actor = Actor(self.client)
         self.world_id = self.settings.world_id
         self._created = False
         self._closed = False
@@ -86,8 +75,7 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         self._provider: Any = None
         self._label: str | None = None
         self._step = 0
-        self._episode = _Episode()
-        self._verified: set[str] = set()
+        self._episode = Episode()
         self._overview: dict[str, Any] | None = None
         self._observation: dict[str, Any] = {}
         self._spec = operational()
@@ -140,8 +128,8 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         if seed is not None:
             self._step = 0
         self._prepare_world(seed)
-        self._episode = _Episode()
-        self._verified = set()
+        self._episode = Episode()
+        self._actor.verified = set()
         self._label = None if self._step == 0 else self._label
         self._apply_regime()
         self._overview = gather(self.client, self._world)
@@ -166,10 +154,12 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         boundary = self._apply_regime()
         if boundary:  # what the configuration itself did to the books is not the action's doing
             self._overview = gather(self.client, world)
-        before = _counts(self._overview or {})
-        kind, last, invalid = self._perform(action)
-        after = self._overview = self._overview or gather(self.client, world)
-        inputs = self._inputs(before, _counts(after), kind, last, invalid=invalid)
+        before = counts(self._overview or {})
+        done = self._actor.perform(action, world, self._observation["state"])
+        after = self._overview = done.overview or gather(self.client, world)
+        inputs = self._episode.inputs(
+            before, counts(after), done.kind, succeeded=done.succeeded, invalid=done.invalid
+        )
         self._step += 1
         self._episode.steps += 1
         truncated = self.settings.episode_steps is not None and (
@@ -177,20 +167,77 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         )
         trace = {
             "world_time": after.get("time"),
-            "tool": last["tool"],
-            "action_status": last["status"],
+            "tool": done.last["tool"],
+            "action_status": done.last["status"],
             "reward_inputs": inputs,
         }
         components = self._spec.score(trace, final=truncated)
         if truncated:
-            self._episode = replace(self._episode, shipped=0, on_time=0, kinds=set())
+            self._episode.truncate()
         info: dict[str, Any] = {
             "trace": trace,
             "reward_components": components,
-            "invalid_action": invalid,
+            "invalid_action": done.invalid,
             **self._regime_info(boundary=boundary),
         }
-        return self._observe(last), sum(components.values()), False, truncated, info
+        return self._observe(done.last), sum(components.values()), False, truncated, info
+
+    def resume_token(self) -> dict[str, Any]:
+        """Where this environment stands, as plain JSON values that `resume` goes on from.
+
+        A world this environment made is in it whole where its server gives snapshots, as the local one
+        does. Any other world is only named: it has to be there still, and may have lived on.
+
+        Raises:
+            WorldConfigError: There is no world yet.
+            MorpheusError: The server refused or did not answer.
+        """
+        self._require_open()
+        world = self._world
+        saved = self._created and "snapshot" in self.client.extensions()
+        return {
+            "version": 1,
+            "world_id": world,
+            "created": self._created,
+            "snapshot": self.client.snapshot(world) if saved else None,
+            "step": self._step,
+            "episode": self._episode.state(),
+            "verified": sorted(self._actor.verified),
+            "label": self._label,
+            "axes": self._axes.state(),
+            "random": generator_state(self.np_random),
+            "last": self._observation["state"]["last"],
+        }
+
+    def resume(self, token: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Go on where a token was taken, instead of a first reset; returns what `reset` returns.
+
+        A snapshot brings the world back as it was then, so that what follows equals what would have
+        followed. A world that was only named is taken as it is now.
+
+        Args:
+            token: What `resume_token` returned, in this process or an earlier one.
+
+        Raises:
+            WorldConfigError: The token cannot be used here, or its world is gone.
+            MorpheusError: The server refused or did not answer.
+        """
+        self._require_open()
+        if token.get("version") != 1:
+            raise WorldConfigError(f"resume: a token of version {token.get('version')!r}; 1 is known here")
+        if not self._fresh:
+            raise WorldConfigError("resume: this environment has a world already; build a new one")
+        self.world_id = str(token["world_id"])
+        self._bring_back(token["snapshot"])
+        self._created = bool(token["created"])
+        self._fresh = False
+        self._step, self._label = int(token["step"]), token["label"]
+        self._episode = Episode.of(token["episode"])
+        self._actor.verified = set(token["verified"])
+        self._axes.load(token["axes"])
+        self.np_random = generator_of(token["random"])
+        self._overview = gather(self.client, self._world)
+        return self._observe(token["last"]), self._regime_info(boundary=False)
 
     def render(self) -> str:
         """The latest observation as text."""
@@ -234,6 +281,25 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
     def _require_open(self) -> None:
         if self._closed:
             raise WorldConfigError("the environment is closed; build a new one")
+
+    def _bring_back(self, snapshot: Mapping[str, Any] | None) -> None:
+        if snapshot is not None:
+            if "snapshot" not in self.client.extensions():
+                raise WorldConfigError(
+                    f"resume: world {self.world_id} was saved on a server that takes snapshots back; this "
+                    "one does not"
+                )
+            self.client.restore_world(snapshot)
+            return
+        try:
+            self.client.get_world(self._world)
+        except ResponseError as failure:
+            if failure.status != 404:
+                raise
+            raise WorldConfigError(
+                f"resume: world {self.world_id} is gone from this server, and the checkpoint holds no copy "
+                "of it; runs to be resumed need keep_world: true there, or a world_id to attach to"
+            ) from None
 
     def _check_server(self) -> None:
         """Find out before a run is built whether it can begin."""
@@ -296,99 +362,17 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         origin = regime_at(step).origin if regime_at is not None else None
         return {"regime": {"id": self._label, "boundary": boundary, "origin": origin}}
 
-    def _perform(self, action: Any) -> tuple[str, dict[str, Any], bool]:
-        """Carry an action out; its kind, what became of it, and whether it was invalid."""
-        name = "invalid"
-        try:
-            name, call = self._admitted(action)
-        except (ToolError, DeniedError) as refusal:
-            self._send({"path": f"/{self._world}/od/schedules/status", "method": "GET"})
-            return name, {"tool": name, "status": 403, "error": str(refusal)[:200], "result": ""}, True
-        status, body = self._send(call.request)
-        last = {"tool": name, "status": status, "error": _explanation(status, body), "result": ""}
-        if call.route.method == "GET" and name == "call":
-            last["result"] = msgspec.json.encode(body).decode()[:RESULT_LIMIT]
-        self._note_verification(call, body)
-        kind = name if name != "call" else f"{call.route.method} {'/'.join(call.route.pattern)}"
-        return kind, last, 400 <= status < 500 and status != 429
-
-    def _admitted(self, action: Any) -> tuple[str, Call]:
-        if isinstance(action, str):
-            action = _parsed(action)
-        if not isinstance(action, Mapping):
-            raise ToolError("an action is a tool's name, or an object with tool or path")
-        verified = frozenset(self._verified)
-        if "tool" in action:
-            call = call_of(action, self._observation["state"])
-            return str(action["tool"]), admit(call, self._world, verified)
-        return "call", admit(action, self._world, verified)
-
-    def _send(self, request: Mapping[str, Any]) -> tuple[int, Any]:
-        """Status and body of an act call; status 0 when the answer was lost.
-
-        Leaves the overview after it in `_overview`, or None where it has to be asked for.
-        """
-        self._overview = None
-        try:
-            if "step" in self.client.extensions():
-                result, self._overview = self.client.step(self._world, request)
-            else:
-                result = self.client.act(request)
-        except TransportError:
-            return 0, None
-        except ResponseError as failure:
-            return failure.status, failure.body
-        except MorpheusError as failure:
-            return 502, {"error": type(failure).__name__}
-        return result.status, result.body
-
-    def _note_verification(self, call: Call, body: Any) -> None:
-        if call.route.pattern != ("verification", "verify-ticket") or call.body is None:
-            return
-        ticket = str(call.body.get("ticketId"))
-        if isinstance(body, Mapping) and body.get("passed") is True:
-            self._verified.add(ticket)
-        else:
-            self._verified.discard(ticket)
-
-    def _inputs(
-        self,
-        before: Mapping[str, float],
-        after: Mapping[str, float],
-        kind: str,
-        last: Mapping[str, Any],
-        *,
-        invalid: bool,
-    ) -> dict[str, float]:
-        """What the reward is computed from."""
-        shipped = max(0.0, after["shipped"] - before["shipped"])
-        on_time = min(shipped, max(0.0, after["on_time"] - before["on_time"]))
-        self._episode.shipped += int(shipped)
-        self._episode.on_time += int(on_time)
-        novel = 200 <= last["status"] < 300 and kind not in self._episode.kinds
-        if novel:
-            self._episode.kinds.add(kind)
-        return {
-            "net_delta": round(after["net"] - before["net"], 2),
-            "on_time": on_time,
-            "late": shipped - on_time,
-            "tickets_closed": max(0.0, after["closed"] - before["closed"]),
-            "edi_recovered": max(0.0, before["errored"] - after["errored"]),
-            "invalid": float(invalid),
-            "novel": float(novel),
-            "episode_on_time": float(self._episode.on_time),
-            "episode_shipped": float(self._episode.shipped),
-        }
-
     def _observe(self, last: Mapping[str, Any]) -> Any:
-        state = compact(self._overview or {}, last, self._verified)
+        state = compact(self._overview or {}, last, self._actor.verified)
         if self.settings.raw_logs:
             page = self.client.page(f"/{self._world}/logs", limit=self.settings.raw_logs)
             state["logs"] = [
                 {"level": str(item.get("level")), "msg": str(item.get("msg"))[:500]} for item in page.items
             ]
         self._observation = {"state": state, "text": render(state)}
-        return self._observation["text"] if self._text_only else self._observation
+        if self._shown is Observe.BRIEF:
+            return brief(state)
+        return self._observation["text"] if self._shown is Observe.TEXT else self._observation
 
 
 class _PrintableText(spaces.Text):
@@ -400,35 +384,3 @@ class _PrintableText(spaces.Text):
     def contains(self, x: Any) -> bool:
         """Whether `x` is text that is not too long."""
         return isinstance(x, str) and len(x) <= self.max_length
-
-
-def _parsed(text: str) -> Any:
-    """The action in a text: JSON, or a bare tool name."""
-    stripped = text.strip()
-    if stripped.startswith("{"):
-        try:
-            return msgspec.json.decode(stripped)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise ToolError("the action is no JSON") from None
-    return {"tool": stripped}
-
-
-def _counts(overview: Mapping[str, Any]) -> dict[str, float]:
-    ledger = overview.get("ledger") or {}
-    metrics = overview.get("metrics") or {}
-    return {
-        "net": float(ledger.get("netPosition") or 0.0),
-        "shipped": float(metrics.get("completedOrders") or 0),
-        "on_time": float(metrics.get("onTimeShipments") or 0),
-        "closed": float(overview["tickets"]["closed"]["totalCount"]),
-        "errored": float(overview["edi"]["ERRORED"]["totalCount"]),
-    }
-
-
-def _explanation(status: int, body: Any) -> str:
-    if 200 <= status < 300:
-        return ""
-    if status == 0:
-        return "the answer was lost"
-    found = body.get("error") if isinstance(body, Mapping) else None
-    return found[:200] if isinstance(found, str) else f"HTTP {status}"

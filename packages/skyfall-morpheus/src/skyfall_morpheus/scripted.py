@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skyfall_core.errors import ConfigError, suggestion
+from skyfall_morpheus.brief import settled_tickets, unasked_permissions
 from skyfall_morpheus.tools import TOOLS
 
 __all__ = ["PLAYBOOKS", "Play", "ScriptedPolicy"]
@@ -40,15 +41,11 @@ class Play:
 
 
 def _settled_ticket(state: State) -> bool:
-    """Some unverified ticket is about a document that is no longer stuck."""
-    stuck = {one["id"] for one in state["edi"]["items"]}
-    return any(not one["verified"] and one["document"] not in stuck for one in state["tickets"]["items"])
+    return settled_tickets(state) > 0
 
 
 def _permission_needed(state: State) -> bool:
-    return any(
-        one["failure"] == "permission_denied" and not one["assigned"] for one in state["tickets"]["items"]
-    )
+    return unasked_permissions(state) > 0
 
 
 def _short_queue(state: State) -> bool:

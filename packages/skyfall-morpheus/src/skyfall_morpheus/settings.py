@@ -18,10 +18,11 @@ __all__ = ["MorpheusSettings", "Observe", "OnReset", "client_for", "settings_of"
 
 
 class Observe(str, Enum):
-    """What a policy is shown: `FULL` the state and its text, `TEXT` the text alone."""
+    """What a policy is shown: `FULL` the state and its text, `TEXT` the text alone, `BRIEF` one line."""
 
     FULL = "full"
     TEXT = "text"
+    BRIEF = "brief"
 
 
 class OnReset(str, Enum):
@@ -47,7 +48,7 @@ class MorpheusSettings:
         keep_world: Whether a world that was made is left running at the end.
         on_reset: What a reset does to the world; by default `keep` where attached, else `restart`.
         episode_steps: Steps after which an episode is truncated; None for never.
-        observe: `full` for the state and its text, `text` for the text alone.
+        observe: `full` for the state and its text, `text` for the text alone, `brief` for a line of counts.
         raw_logs: How many of the latest log records come with each observation's `state`.
         axes: Further axes for `bind_regime`, see `skyfall_morpheus.axes`.
         connection: Fields of `ClientOptions`, and `header_variables`: header to the environment variable

@@ -13,7 +13,7 @@ from typing import Any
 
 from skyfall_core.errors import suggestion
 
-__all__ = ["TOOLS", "TOOL_NAMES", "Tool", "ToolError", "call_of"]
+__all__ = ["TOOLS", "TOOL_NAMES", "Tool", "ToolError", "call_of", "tool_of"]
 
 Item = Mapping[str, Any]
 State = Mapping[str, Any]
@@ -29,6 +29,7 @@ class Tool:
 
     Attributes:
         name: What a policy says.
+        letter: The same for a policy that has only a few tokens to say it with.
         summary: What it is for.
         method: HTTP method of the call.
         path: Path below the world, `{id}` for the target.
@@ -37,6 +38,7 @@ class Tool:
     """
 
     name: str
+    letter: str
     summary: str
     method: str
     path: str
@@ -93,9 +95,10 @@ def _to_close(state: State) -> list[Item]:
 TOOLS: Mapping[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("wait", "Let time pass.", "GET", "od/schedules/status"),
+        Tool("wait", "w", "Let time pass.", "GET", "od/schedules/status"),
         Tool(
             "correct_edi",
+            "f",
             "Correct the payload of a stuck document.",
             "PATCH",
             "edi/{id}",
@@ -104,6 +107,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "requeue_edi",
+            "r",
             "Try a stuck document again.",
             "POST",
             "edi/{id}/requeue",
@@ -112,6 +116,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "archive_edi",
+            "d",
             "Put a duplicate document away.",
             "PATCH",
             "edi/{id}/status",
@@ -120,6 +125,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "allocate_order",
+            "o",
             "Reserve stock for an order, so that it is picked and packed.",
             "PUT",
             "wms/outbound-orders/{id}/lines/1/allocate",
@@ -128,6 +134,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "ship_order",
+            "s",
             "Hand a packed order to the carrier.",
             "PUT",
             "wms/outbound-orders/{id}/status",
@@ -136,6 +143,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "cancel_order",
+            "x",
             "Give an order up.",
             "PUT",
             "wms/outbound-orders/{id}/status",
@@ -144,6 +152,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "prioritize_order",
+            "q",
             "Have workers take an order first.",
             "PUT",
             "wms/outbound-orders/{id}/priority",
@@ -152,6 +161,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "send_invoice",
+            "i",
             "Send a drafted invoice.",
             "PUT",
             "erp/invoices/{id}/status",
@@ -160,6 +170,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "discount_invoice",
+            "u",
             "Offer a discount for paying at once.",
             "PUT",
             "erp/invoices/{id}",
@@ -168,6 +179,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "apply_payment",
+            "m",
             "Say which invoice a payment is for.",
             "PUT",
             "erp/payments/{id}/allocations",
@@ -178,6 +190,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "assign_ticket",
+            "p",
             "Assign a ticket to the supervisor, who can grant permissions.",
             "PUT",
             "tickets/{id}",
@@ -186,6 +199,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "verify_ticket",
+            "v",
             "Check whether a ticket's failure is gone.",
             "POST",
             "verification/verify-ticket",
@@ -194,6 +208,7 @@ TOOLS: Mapping[str, Tool] = {
         ),
         Tool(
             "close_ticket",
+            "c",
             "Close a verified ticket.",
             "PATCH",
             "tickets/{id}/status",
@@ -206,12 +221,26 @@ TOOLS: Mapping[str, Tool] = {
 
 TOOL_NAMES = tuple(TOOLS)
 
+_BY_LETTER = {tool.letter: tool for tool in TOOLS.values()}
+
 _ARGUMENTS = frozenset({"tool", "id", "by", "quantity", "priority", "invoice"})
 _ORDERS: Mapping[str, Callable[[Item], Any]] = {
     "due": lambda item: item.get("due", 0),
     "value": lambda item: -item.get("value", 0.0),
     "cheapest": lambda item: item.get("value", 0.0),
 }
+
+
+def tool_of(name: Any) -> Tool:
+    """The tool of a name or letter.
+
+    Raises:
+        ToolError: There is none; the nearest name is given.
+    """
+    tool = (TOOLS.get(name) or _BY_LETTER.get(name)) if isinstance(name, str) else None
+    if tool is None:
+        raise ToolError(f"unknown tool {str(name)[:40]!r}: {suggestion(str(name)[:40], TOOLS)}")
+    return tool
 
 
 def call_of(action: Item, state: State) -> dict[str, Any]:
@@ -224,10 +253,7 @@ def call_of(action: Item, state: State) -> dict[str, Any]:
     Raises:
         ToolError: An unknown tool or argument, or nothing to apply it to.
     """
-    name = action.get("tool")
-    tool = TOOLS.get(name) if isinstance(name, str) else None
-    if tool is None:
-        raise ToolError(f"unknown tool {str(name)[:40]!r}: {suggestion(str(name)[:40], TOOLS)}")
+    tool = tool_of(action.get("tool"))
     unknown = [str(key)[:40] for key in action if key not in _ARGUMENTS]
     if unknown:
         raise ToolError(f"{tool.name}: unknown arguments {', '.join(sorted(unknown)[:5])}")

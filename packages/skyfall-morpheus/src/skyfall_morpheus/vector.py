@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any, SupportsIndex
 
 import numpy as np
-from gymnasium import Env, Space, spaces
+from gymnasium import Env
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
@@ -27,10 +27,9 @@ from skyfall_core.protocols import capability
 from skyfall_core.seeding import spread_seed
 from skyfall_morpheus.crew import Crew
 from skyfall_morpheus.errors import WorldsFailedError
+from skyfall_morpheus.merging import as_objects, batching_copies, blank, needs_objects
 
 __all__ = ["OnError", "PersistentVectorEnv"]
-
-_COPIED_BY_BATCHING = (spaces.Box, spaces.Discrete, spaces.MultiBinary, spaces.MultiDiscrete, spaces.Text)
 
 
 class OnError(str, Enum):
@@ -83,10 +82,15 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         self.failed = np.zeros(self.num_envs, dtype=np.bool_)
         self._observations: list[Any] = [None] * self.num_envs
         self._started = np.zeros(self.num_envs, dtype=np.bool_)
-        self._copies = _batching_copies(self.single_observation_space)
+        self._copies = batching_copies(self.single_observation_space)
         self._crew = Crew(max_workers or self.num_envs)
         # A capability counts as present when the attribute exists: only where every world has it.
-        for name, method in (("describe_run", self._describe_run), ("bind_regime", self._bind_regime)):
+        for name, method in (
+            ("describe_run", self._describe_run),
+            ("bind_regime", self._bind_regime),
+            ("resume_token", self._resume_token),
+            ("resume", self._resume),
+        ):
             if all(capability(env, name) is not None for env in self.envs):
                 setattr(self, name, method)
 
@@ -231,9 +235,40 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         for env in self.envs:
             env.get_wrapper_attr("bind_regime")(provider)
 
+    def _resume_token(self) -> dict[str, Any]:
+        """Each world's token, taken at once; a failed world has none and is begun anew on its next reset."""
+        self._require_open("resume_token")
+        active = [index for index in range(self.num_envs) if self._started[index] and not self.failed[index]]
+        tokens, failures = self._crew.run(
+            lambda index: self.envs[index].get_wrapper_attr("resume_token")(), active
+        )
+        if failures:
+            raise WorldsFailedError("resume_token", failures)
+        return {"worlds": [tokens.get(index) for index in range(self.num_envs)]}
+
+    def _resume(self, token: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Go on in every world where its token was taken; returns what `reset` returns."""
+        self._require_open("resume")
+        tokens = token["worlds"]
+        if len(tokens) != self.num_envs:
+            raise ValueError(f"resume: a token of {len(tokens)} worlds for {self.num_envs}")
+        kept = [index for index in range(self.num_envs) if tokens[index] is not None]
+        results, failures = self._crew.run(
+            lambda index: self.envs[index].get_wrapper_attr("resume")(tokens[index]), kept
+        )
+        if failures:
+            raise WorldsFailedError("resume", failures)
+        infos: dict[str, Any] = {}
+        for index, (observation, info) in results.items():
+            self._observations[index] = observation
+            infos = self._add_info(infos, info, index)
+        self._started[:] = True
+        self.failed[:] = [one is None for one in tokens]
+        return self._batch(), infos
+
     def _batch(self) -> Any:
         filled = [
-            _blank(self.single_observation_space) if observation is None else observation
+            blank(self.single_observation_space) if observation is None else observation
             for observation in self._observations
         ]
         empty = create_empty_array(self.single_observation_space, n=self.num_envs, fn=np.zeros)
@@ -269,8 +304,8 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         """
         for key, value in env_info.items():
             array = vector_infos.get(key)
-            if array is not None and _needs_objects(array, value):
-                vector_infos[key] = array = _as_objects(array, vector_infos[f"_{key}"])
+            if array is not None and needs_objects(array, value):
+                vector_infos[key] = array = as_objects(array, vector_infos[f"_{key}"])
             if isinstance(value, dict) and isinstance(array, np.ndarray):
                 array[env_num] = value
                 vector_infos[f"_{key}"][env_num] = True
@@ -337,56 +372,3 @@ def _require_equal_spaces(envs: Sequence[Env[Any, Any]]) -> None:
                     f"world {index}: its {name} {getattr(env, name)} differs from world 0's "
                     f"{getattr(envs[0], name)}; worlds driven together need equal spaces"
                 )
-
-
-def _batching_copies(space: Space[Any]) -> bool:
-    """Whether concatenating samples of `space` already gives memory of its own."""
-    if isinstance(space, spaces.Dict):
-        return all(map(_batching_copies, space.spaces.values()))
-    if isinstance(space, spaces.Tuple):
-        return all(map(_batching_copies, space.spaces))
-    return isinstance(space, _COPIED_BY_BATCHING)
-
-
-def _blank(space: Space[Any]) -> Any:
-    """The all-zero observation a world shows that failed before it ever showed one; None if unknown."""
-    if isinstance(space, spaces.Dict):
-        return {key: _blank(part) for key, part in space.spaces.items()}
-    if isinstance(space, spaces.Tuple):
-        return tuple(map(_blank, space.spaces))
-    if isinstance(space, spaces.Text):
-        return ""
-    if isinstance(space, _COPIED_BY_BATCHING):
-        blank = np.zeros(space.shape or (), dtype=space.dtype)
-        return blank if space.shape else blank[()]
-    return None
-
-
-def _needs_objects(array: Any, value: Any) -> bool:
-    """Whether putting `value` into the merged entry `array` would raise or change the value."""
-    if isinstance(array, dict) or isinstance(value, dict):
-        return not (isinstance(array, dict) and isinstance(value, dict))
-    if array.dtype == object:
-        return False
-    if isinstance(value, np.ndarray):
-        return bool(array.shape[1:] != value.shape or array.dtype != value.dtype)
-    if array.ndim > 1:
-        return True
-    return not (np.isscalar(value) and np.asarray(value).dtype == array.dtype)
-
-
-def _as_objects(array: Any, mask: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The merged entry as an array of objects, None where no world has the key."""
-    objects = np.full(len(mask), fill_value=None, dtype=object)
-    for index in np.flatnonzero(mask):
-        objects[index] = _pick(array, int(index)) if isinstance(array, dict) else array[index]
-    return objects
-
-
-def _pick(merged: Mapping[str, Any], index: int) -> dict[str, Any]:
-    """One world's mapping out of a merged one."""
-    return {
-        key: _pick(value, index) if isinstance(value, dict) else value[index]
-        for key, value in merged.items()
-        if not key.startswith("_") and merged[f"_{key}"][index]
-    }

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import views
 from skyfall_morpheus.local.desk import RefusalError
-from skyfall_morpheus.local.routing import Reply
+from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["body_of", "error", "integer", "number", "ok", "page", "show", "text"]
+    from skyfall_morpheus.local.shelf import Shelf
+
+__all__ = ["body_of", "by_status", "error", "find", "integer", "number", "ok", "page", "show", "text"]
 
 
 def ok(data: Any, event: str, now: float = 0.0, status: int = 200, **more: Any) -> Reply:
@@ -115,3 +117,25 @@ def number(value: Any, name: str, least: float = -1e12, most: float = 1e12) -> f
     if not valid or not math.isfinite(value) or not least <= value <= most:
         raise RefusalError(400, f"{name}: a number from {least:g} to {most:g} is required")
     return float(value)
+
+
+def find(shelf: Shelf[Any], request: Request, letter: str) -> Any:
+    """The thing whose id, such as `O7`, is in the path."""
+    identifier = request.params["id"]
+    digits = identifier[1:]
+    thing = None
+    if identifier.startswith(letter) and digits.isascii() and digits.isdigit() and len(digits) < 16:
+        thing = shelf.get(int(digits))
+    if thing is None:
+        raise RefusalError(404, f"{identifier[:64]!r} not found")
+    return thing
+
+
+def by_status(shelf: Shelf[Any], query: Mapping[str, str], known: tuple[str, ...]) -> list[Any]:
+    """Things in the status a query asks for, or all of them, by number."""
+    status = query.get("status")
+    if not status:
+        return list(shelf.things.values())
+    if status not in known:
+        raise RefusalError(400, f"status: {status[:40]!r} is none of {', '.join(known)}")
+    return sorted(shelf.of(status), key=lambda thing: thing.number)

@@ -11,10 +11,14 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from skyfall_morpheus.local.accounts import Accounts
 from skyfall_morpheus.local.answers import body_of, error, ok
+from skyfall_morpheus.local.chaos import Chaos
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.overview import overview
 from skyfall_morpheus.local.routing import Reply, Request, Router
-from skyfall_morpheus.local.service import Service, overview
+from skyfall_morpheus.local.service import Service
+from skyfall_morpheus.local.ticketing import Ticketing
 from skyfall_morpheus.local.trade import Trade
 from skyfall_morpheus.local.worlds import Worlds
 
@@ -36,6 +40,9 @@ class LocalApi:
         seed: Mixed into the seeds of worlds nobody seeds.
         real_time: Whether time passes by the wall clock instead of by action.
         clock: Seconds, for `real_time`.
+
+    Attributes:
+        journal: Told of every request that may change something, before it is carried out.
     """
 
     def __init__(
@@ -48,11 +55,12 @@ class LocalApi:
     ) -> None:
         timing = {} if clock is None else {"clock": clock}
         self.worlds = Worlds(rules, seed, real_time=real_time, **timing)
+        self.journal: Callable[[Request], None] | None = None
         self._lock = threading.RLock()
         self._router = Router()
         self.worlds.add_routes(self._router)
-        Trade(self.worlds).add_routes(self._router)
-        Service(self.worlds).add_routes(self._router)
+        for part in (Chaos, Trade, Accounts, Ticketing, Service):
+            part(self.worlds).add_routes(self._router)
         self._router.add("POST /world/act", self._act)
         self._router.add("POST /{w}/step", self._step)
         self._router.add("GET /docs", self._docs)
@@ -71,14 +79,20 @@ class LocalApi:
         """
         request = Request(method, path, query or {}, body)
         with self._lock:
-            handler, allowed = self._router.find(request)
-            if handler is None:
-                known = f"; it has {', '.join(sorted(allowed))}" if allowed else ""
-                return error(405 if allowed else 404, f"no route {method[:10]} {path[:200]}{known}")
-            try:
-                return handler(request)
-            except RefusalError as refusal:
-                return error(refusal.status, str(refusal))
+            if self.journal is not None and method != "GET":
+                self.journal(request)
+            return self._answer(request)
+
+    def _answer(self, request: Request) -> Reply:
+        handler, allowed = self._router.find(request)
+        if handler is None:
+            known = f"; it has {', '.join(sorted(allowed))}" if allowed else ""
+            missing = f"no route {request.method[:10]} {request.path[:200]}{known}"
+            return error(405 if allowed else 404, missing)
+        try:
+            return handler(request)
+        except RefusalError as refusal:
+            return error(refusal.status, str(refusal))
 
     def _act(self, request: Request) -> Reply:
         """Forward the inner call to its own route, mirror its answer, and let time pass."""
@@ -95,7 +109,7 @@ class LocalApi:
             raise RefusalError(400, "act: an action cannot act")
         world = self._world_of(filled)
         words = {str(key): str(value) for key, value in query.items() if value is not None}
-        reply = self.dispatch(method, filled, words, given.get("body"))
+        reply = self._answer(Request(method, filled, words, given.get("body")))
         if world is not None and world in self.worlds.by_id:
             self.worlds.tick(self.worlds.by_id[world])
         return reply
@@ -117,7 +131,9 @@ class LocalApi:
 
     def _docs(self, request: Request) -> Reply:  # noqa: ARG002
         """What this server is and what it offers beyond the documented API."""
-        return Reply(200, {"name": "skyfall-morpheus local world", "extensions": ["overview", "step"]})
+        return Reply(
+            200, {"name": "skyfall-morpheus local world", "extensions": ["overview", "snapshot", "step"]}
+        )
 
 
 def _fill(segment: str, params: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skyfall_morpheus.local import billing, intake, warehouse
 from skyfall_morpheus.local.model import ORDER_FLOW, PRIORITIES, TICKET_STATUSES, Invoice, Ticket
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ def archive(world: Simulation, document: Document) -> None:
     if not stuck or not document.inbound or document.lost:
         return
     if document.failure == "duplicate_data":
-        world.settle(document)
+        intake.settle(world, document)
     else:
-        world.lose(document, "archived unprocessed")
+        billing.lose(world, document, "archived unprocessed")
 
 
 def allocate(world: Simulation, order: Order, quantity: int) -> None:
@@ -87,15 +88,15 @@ def allocate(world: Simulation, order: Order, quantity: int) -> None:
     if not 1 <= quantity <= missing:
         raise RefusalError(400, f"allocatedQuantity: {quantity} is outside 1..{missing}")
     if quantity > world.stock[order.product]:
-        world.reorder(order.product)
+        warehouse.reorder(world, order.product)
         raise RefusalError(409, f"stock: {world.stock[order.product]} on hand, {quantity} asked for")
     world.stock[order.product] -= quantity
     order.allocated += quantity
     order.touched = world.now
-    world.reorder(order.product)
+    warehouse.reorder(world, order.product)
     if order.allocated == order.quantity:
         world.move(world.orders, order, "ALLOCATED")
-        world.dispatch()
+        warehouse.dispatch(world)
 
 
 def set_order_status(world: Simulation, order: Order, status: str) -> None:
@@ -144,9 +145,9 @@ def cancel(world: Simulation, order: Order) -> None:
         raise RefusalError(409, f"O{order.number} is already {order.status}")
     document = world.documents.get(order.document)
     if document is not None and not order.duplicate:
-        world.lose(document, "cancelled")
+        billing.lose(world, document, "cancelled")
     if order.status not in world.orders.finished:
-        world.release(order)
+        warehouse.release(world, order)
         world.move(world.orders, order, "CANCELLED", "cancelled")
 
 
@@ -162,7 +163,7 @@ def send_invoice(world: Simulation, invoice: Invoice) -> None:
     """Send a draft to the customer."""
     if invoice.status != "DRAFT":
         raise RefusalError(409, f"I{invoice.number} is {invoice.status}; only DRAFT can be sent")
-    world.send(invoice)
+    billing.send(world, invoice)
 
 
 def discount(world: Simulation, invoice: Invoice) -> None:
@@ -185,7 +186,7 @@ def match(world: Simulation, payment: Payment) -> None:
     """Say which invoice an unmatched payment is for."""
     if payment.status != "UNMATCHED":
         raise RefusalError(409, f"P{payment.number} is {payment.status}; only UNMATCHED can be applied")
-    world.match(payment)
+    billing.match(world, payment)
 
 
 def verify(world: Simulation, ticket: Ticket) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 __all__ = ["AuditEntry", "Journal", "LogEntry"]
 
@@ -70,3 +73,24 @@ class Journal:
         """Add an audit entry about a thing, given by model and id."""
         self.audited += 1
         self.audits.append(AuditEntry(self.audited, time, *thing, before, after, reason))
+
+    def state(self) -> dict[str, Any]:
+        """Both logs as plain JSON values; `load` takes them back."""
+        return {
+            "logs": msgspec.to_builtins(list(self.logs)),
+            "errors": msgspec.to_builtins(list(self.errors)),
+            "audits": msgspec.to_builtins(list(self.audits)),
+            "logged": self.logged,
+            "audited": self.audited,
+        }
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Become what `state` described."""
+        self.logs.clear()
+        self.errors.clear()
+        self.audits.clear()
+        self.logs.extend(msgspec.convert(state["logs"], list[LogEntry]))
+        self.errors.extend(msgspec.convert(state["errors"], list[LogEntry]))
+        self.audits.extend(msgspec.convert(state["audits"], list[AuditEntry]))
+        self.logged = state["logged"]
+        self.audited = state["audited"]

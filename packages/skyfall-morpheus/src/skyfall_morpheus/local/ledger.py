@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import msgspec
 
 __all__ = ["Entry", "Ledger"]
 
@@ -85,3 +89,22 @@ class Ledger:
         for position, delta in enumerate((cash, receivables, payables)):
             total[position] += delta
         return entry
+
+    def state(self) -> dict[str, Any]:
+        """The books as plain JSON values; `load` takes them back."""
+        balances = {name: getattr(self, name) for name in _BALANCES}
+        entries = msgspec.to_builtins(list(self.entries))
+        totals = {source: list(total) for source, total in self.totals.items()}
+        return {**balances, "entries": entries, "totals": totals, "count": self._count}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Become what `state` described."""
+        for name in _BALANCES:
+            setattr(self, name, state[name])
+        self.entries.clear()
+        self.entries.extend(msgspec.convert(state["entries"], list[Entry]))
+        self.totals = {source: list(total) for source, total in state["totals"].items()}
+        self._count = state["count"]
+
+
+_BALANCES = ("opening", "cash", "receivables", "payables", "incoming", "outgoing", "transactions")

@@ -6,18 +6,18 @@ numbers are this project's own: the real server's inner workings are not public.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any
 
 __all__ = [
+    "COMPANIES",
     "FIXABLE",
     "ORDER_FLOW",
     "PERSONAS",
     "PRIORITIES",
+    "PRODUCTS",
     "SCENARIOS",
     "TICKET_STATUSES",
     "WAITING",
@@ -28,6 +28,12 @@ __all__ = [
     "Rules",
     "Ticket",
 ]
+
+COMPANIES = ("Arctic Foods", "Bluebird Market", "Cedar Grocers", "Delta Kitchens", "Evergreen Stores")
+"""Trading partners, P1 to P5."""
+
+PRODUCTS = tuple((f"SKU-{number:02d}", 8.0 + 3.0 * number) for number in range(1, 21))
+"""Product code and unit price, twenty of them."""
 
 FIXABLE = frozenset({"data_corruption", "missing_data", "format_change", "partial_data", "invalid_state"})
 """Failures that last until somebody corrects the document."""

@@ -7,7 +7,10 @@ and a world that runs for weeks must not grow.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 __all__ = ["Shelf"]
 
@@ -92,6 +95,33 @@ class Shelf(Generic[Thing]):
     def total(self) -> int:
         """How many things there are and were."""
         return len(self.things) + sum(self.forgotten.values())
+
+    def state(self) -> dict[str, Any]:
+        """Everything the shelf holds, as plain JSON values; `load` takes it back."""
+        return {
+            "things": msgspec.to_builtins(list(self.things.values())),
+            "by_status": {status: list(held) for status, held in self.by_status.items()},
+            "forgotten": dict(self.forgotten),
+            "done": list(self._done),
+            "added": self._added,
+        }
+
+    def load(self, state: Mapping[str, Any], kind: type[Thing]) -> None:
+        """Become what `state` described, order within each status included.
+
+        Args:
+            state: What `state` returned.
+            kind: Dataclass of the things.
+        """
+        things: list[Thing] = [msgspec.convert(one, kind) for one in state["things"]]
+        self.things = {thing.number: thing for thing in things}
+        self.by_status = {
+            status: {number: self.things[number] for number in numbers}
+            for status, numbers in state["by_status"].items()
+        }
+        self.forgotten = Counter(state["forgotten"])
+        self._done = deque(state["done"])
+        self._added = state["added"]
 
     def _forget(self, number: int) -> None:
         thing: Any = self.things.pop(number)

@@ -7,15 +7,17 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from skyfall_morpheus.local import views
+from skyfall_morpheus.local import views, warehouse
 from skyfall_morpheus.local.answers import body_of, number, ok, text
+from skyfall_morpheus.local.chaos import checked_policy
 from skyfall_morpheus.local.desk import RefusalError
-from skyfall_morpheus.local.model import PERSONAS, SCENARIOS, Rules
+from skyfall_morpheus.local.model import PERSONAS, Rules
 from skyfall_morpheus.local.routing import Reply, Request
 from skyfall_morpheus.local.simulation import Simulation
+from skyfall_morpheus.local.snapshot import SnapshotError, restore, snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from skyfall_morpheus.local.routing import Router
 
@@ -24,12 +26,6 @@ __all__ = ["LAYOUTS", "World", "Worlds"]
 LAYOUTS = {
     "process-outbound": "Outbound fulfillment: EDI purchase orders to shipped and paid.",
     "perishables-food-manufacturer": "The same flow under the name of the hosted default layout.",
-}
-
-PRESETS = {
-    "light": (0.1, "A tenth of the documents fail, mostly for want of a correction."),
-    "moderate": (0.25, "A quarter of the documents fail."),
-    "aggressive": (0.5, "Half of the documents fail."),
 }
 
 
@@ -127,7 +123,7 @@ class Worlds:
     def tick(self, world: World) -> None:
         """Let an action's time pass, unless the wall clock rules."""
         if not self.real_time:
-            world.simulation.advance(self.rules.tick_minutes)
+            world.simulation.advance(world.simulation.rules.tick_minutes)
 
     def add_routes(self, router: Router) -> None:
         """Register the routes of this module."""
@@ -136,17 +132,13 @@ class Worlds:
             ("GET /world", self.list),
             ("GET /world/layouts", self.layouts),
             ("GET /world/layouts/{layout}", self.layout),
+            ("POST /world/restore", self.restore),
             ("GET /world/{w}", self.get),
             ("PATCH /world/{w}", self.update),
             ("DELETE /world/{w}", self.delete),
             ("POST /world/{w}/reset", self.reset),
             ("GET /world/{w}/capabilities", self.capabilities),
-            ("GET /world/{w}/chaos", self.get_chaos),
-            ("PUT /world/{w}/chaos", self.put_chaos),
-            ("DELETE /world/{w}/chaos", self.delete_chaos),
-            ("GET /chaos/presets", self.presets),
-            ("GET /chaos/presets/{id}", self.preset),
-            ("GET /chaos/status", self.chaos_status),
+            ("GET /{w}/snapshot", self.snapshot),
         ):
             router.add(route, handler)
 
@@ -228,7 +220,7 @@ class Worlds:
         given = body_of(request.body)
         simulation = world.simulation
         if "chaos" in given:
-            simulation.chaos = _policy(given["chaos"])
+            simulation.chaos = checked_policy(given["chaos"])
         if "name" in given:
             world.name = text(given["name"], "name", 200)
         if "description" in given:
@@ -239,7 +231,7 @@ class Worlds:
             world.sampling = _sampling(given["samplingStrategy"])
         if "personas" in given:
             simulation.personas = _personas(given["personas"])
-            simulation.dispatch()
+            warehouse.dispatch(simulation)
         if "ticketCreationEnabled" in given:
             simulation.tickets_enabled = given["ticketCreationEnabled"] is True
         if given.get("is_default") is True:
@@ -265,6 +257,51 @@ class Worlds:
         return ok(
             {"success": True, "message": "world reset", "seedResult": seeding}, "world.reset", world.now
         )
+
+    def snapshot(self, request: Request) -> Reply:
+        """A world's whole state. An extension of this server."""
+        world = self.find(request.params["w"])
+        return ok(snapshot(world), "world.snapshot", world.now)
+
+    def restore(self, request: Request) -> Reply:
+        """Have a world of a snapshot's id go on from it, in place of what it is now. An extension."""
+        try:
+            world = self._restored(request.body)
+        except SnapshotError as failure:
+            raise RefusalError(400, str(failure)) from None
+        return ok(world.record(), "world.restored", world.now)
+
+    def state(self) -> dict[str, Any]:
+        """Every world, as plain JSON values; `load` takes them back."""
+        default = next((world.id for world in self.by_id.values() if world.is_default), None)
+        worlds = [snapshot(world) for world in self.by_id.values()]
+        return {"worlds": worlds, "default": default, "created": self._created}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Hold the worlds that `state` described.
+
+        Raises:
+            SnapshotError: One of them was damaged.
+        """
+        for given in state["worlds"]:
+            self._restored(given)
+        for world in self.by_id.values():
+            world.is_default = world.id == state["default"]
+        self._created = state["created"]
+
+    def _restored(self, given: Any) -> World:
+        record, simulation = restore(given)
+        held = self.by_id.get(record["id"])
+        taken = any(world.name == record["name"] and world is not held for world in self.by_id.values())
+        if taken:
+            raise RefusalError(400, f"name: {record['name']!r} is taken")
+        if held is None:
+            self._created += 1
+        number = self._created if held is None else held.number
+        world = World(number=number, simulation=simulation, seen=self.clock(), **record)
+        world.is_default = held is not None and held.is_default
+        self.by_id[world.id] = world
+        return world
 
     def capabilities(self, request: Request) -> Reply:
         """What a world can run: its one descriptor."""
@@ -298,65 +335,6 @@ class Worlds:
             raise RefusalError(404, f"layout {name[:64]!r} not found")
         return ok({**_layout(name), "docs": LAYOUTS[name]}, "world.layout")
 
-    def get_chaos(self, request: Request) -> Reply:
-        """A world's chaos policy."""
-        world = self.find(request.params["w"])
-        data = {"worldId": world.id, "worldName": world.name, "chaos": world.simulation.chaos}
-        return ok(data, "chaos.get", world.now)
-
-    def put_chaos(self, request: Request) -> Reply:
-        """Replace a world's chaos policy."""
-        world = self.find(request.params["w"])
-        try:
-            world.simulation.chaos = _policy(request.body)
-        except RefusalError as refusal:
-            return Reply(refusal.status, {"success": False, "error": str(refusal)})
-        data = {"worldId": world.id, "chaos": world.simulation.chaos, "message": "chaos policy replaced"}
-        return ok(data, "chaos.updated", world.now)
-
-    def delete_chaos(self, request: Request) -> Reply:
-        """Switch chaos off."""
-        world = self.find(request.params["w"])
-        world.simulation.chaos = {"enabled": False, "probability": 0.0, "scenarios": []}
-        return ok({"worldId": world.id, "message": "chaos policy removed"}, "chaos.deleted", world.now)
-
-    def presets(self, request: Request) -> Reply:  # noqa: ARG002
-        """Named chaos policies, for reading."""
-        shown = [{"id": name, "name": name, "description": about} for name, (_, about) in PRESETS.items()]
-        return ok(shown, "chaos.presets", count=len(shown))
-
-    def preset(self, request: Request) -> Reply:
-        """One named chaos policy."""
-        name = request.params["id"]
-        if name not in PRESETS:
-            return Reply(404, {"success": False, "error": f"preset {name[:64]!r} not found"})
-        probability, description = PRESETS[name]
-        scenarios = [
-            {"type": kind, "weight": 1.0, "description": kind, "config": {}} for kind in sorted(SCENARIOS)
-        ]
-        data = {
-            "id": name,
-            "name": name,
-            "description": description,
-            "policy": {"enabled": True, "probability": probability, "scenarios": scenarios},
-        }
-        return ok(data, "chaos.preset")
-
-    def chaos_status(self, request: Request) -> Reply:  # noqa: ARG002
-        """How many policies there are."""
-        active = sum(world.simulation.chaos["enabled"] for world in self.by_id.values())
-        data = {
-            "enabled": active > 0,
-            "activePreset": None,
-            "stats": {
-                "presetCount": len(PRESETS),
-                "worldPolicyCount": active,
-                "capabilityOverrideCount": 0,
-                "odOverrideCount": 0,
-            },
-        }
-        return ok(data, "chaos.status")
-
     def _make_default(self, world: World) -> None:
         for other in self.by_id.values():
             other.is_default = other is world
@@ -373,39 +351,6 @@ def _layout(name: str) -> dict[str, Any]:
 
 def _hours(value: Any) -> float:
     return number(value, "realHoursPerSimDay", 0.001, 10_000.0)
-
-
-def _policy(given: Any) -> dict[str, Any]:
-    """A checked chaos policy."""
-    policy = body_of(given, "enabled", "probability", "scenarios")
-    if not isinstance(policy["enabled"], bool):
-        raise RefusalError(400, "enabled: true or false is required")
-    scenarios = policy["scenarios"]
-    if not isinstance(scenarios, list) or len(scenarios) > 100:
-        raise RefusalError(400, "scenarios: a list of at most 100 is required")
-    checked = []
-    for position, scenario in enumerate(scenarios):
-        one = body_of(scenario, "type", "weight")
-        if one["type"] not in SCENARIOS:
-            raise RefusalError(
-                400, f"scenarios[{position}].type: {one['type']!r} is none of {', '.join(sorted(SCENARIOS))}"
-            )
-        checked.append(
-            {
-                "type": one["type"],
-                "weight": number(one["weight"], f"scenarios[{position}].weight", 0.0, 1e6),
-                "description": text(one.get("description", ""), "description"),
-                "config": one.get("config", {}),
-            }
-        )
-    result: dict[str, Any] = {
-        "enabled": policy["enabled"],
-        "probability": number(policy["probability"], "probability", 0.0, 1.0),
-        "scenarios": checked,
-    }
-    if "seed" in policy:
-        result["seed"] = text(policy["seed"], "seed", 200)
-    return result
 
 
 def _sampling(given: Any) -> dict[str, Any]:
