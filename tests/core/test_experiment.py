@@ -30,7 +30,8 @@ from skyfall_core.errors import (
     TraceError,
     TraceExistsError,
 )
-from skyfall_core.experiment import CONFIG_FILE, ShiftDetector, WindowReport, run_experiment, trace_path_for
+from skyfall_core.experiment import ShiftDetector, WindowReport, run_experiment, trace_path_for
+from skyfall_core.run_directory import CONFIG_FILE
 from skyfall_core.plugins import Group
 from skyfall_core.regime import RegimeSchedule, ScheduledRegime
 

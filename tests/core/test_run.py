@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from skyfall_core import plugins
 from skyfall_core.cli.app import build_app
 from skyfall_core.cli.run import shown
-from skyfall_core.experiment import CONFIG_FILE
+from skyfall_core.run_directory import CONFIG_FILE
 from skyfall_core.plugins import Group
 
 DOCUMENT = """

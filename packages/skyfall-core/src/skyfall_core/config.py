@@ -184,6 +184,13 @@ class RunConfig(Section):
         default=None, description="Best reachable reward per step, by configuration."
     )
 
+    checkpoint_every: int = Field(
+        default=10_000,
+        ge=0,
+        description="Steps between two checkpoints, rounded up to a window's end; 0 for none.",
+    )
+    checkpoints_kept: int = Field(default=2, ge=1, description="How many checkpoints stay, the newest.")
+
     def meta(self) -> dict[str, Any]:
         """The metadata of every trace row, without what was not set."""
         items = {

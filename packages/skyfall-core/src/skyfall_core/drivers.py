@@ -29,6 +29,7 @@ from skyfall_core.steps import (
     policy_failed,
     reward_refused,
 )
+from skyfall_core.world_state import Restored
 
 __all__ = ["Driver", "SeveralWorldsDriver", "SingleWorldDriver", "world_info"]
 
@@ -51,6 +52,12 @@ class Driver(Protocol):
 
     def collect(self, steps: int) -> RolloutWindow:
         """Take `steps` steps in every world."""
+
+    def position(self) -> dict[str, Any]:
+        """Where the loop stands between two windows, as plain values; the environment's state apart."""
+
+    def go_on(self, position: Mapping[str, Any], restored: Restored, seed: int | None) -> None:
+        """Continue from a position, with a fresh reset where the environment could not be restored."""
 
 
 class SingleWorldDriver:
@@ -148,6 +155,27 @@ class SingleWorldDriver:
             self.step_index, self._observation, self._ended = done, observation, ended
         return RolloutWindow(transitions, self.run)
 
+    def position(self) -> dict[str, Any]:
+        """Step, next observation, whether the episode ended, and the label of the step before."""
+        return {
+            "step": self.step_index,
+            "observation": self._observation,
+            "ended": self._ended,
+            "label": self._label.previous,
+        }
+
+    def go_on(self, position: Mapping[str, Any], restored: Restored, seed: int | None) -> None:
+        """Continue from a position; `seed` is for the reset of what could not be restored."""
+        self.step_index = int(position["step"])
+        self._label = RegimeLabeller(self._provider)
+        self._label.previous = position["label"]
+        self._observation, self._ended = position["observation"], bool(position["ended"])
+        if not restored.exact:
+            self._observation, self._ended = self._first_observation(seed, self.step_index), False
+        elif restored.observation is not None:
+            self._observation = owned(restored.observation)
+        self.run = _description(self._env)
+
     def _first_observation(self, seed: int | None, step: int) -> Any:
         try:
             observation, _ = self._env.reset() if seed is None else self._env.reset(seed=seed)
@@ -216,6 +244,29 @@ class SeveralWorldsDriver:
             transitions.extend(self._step_all(step))
         streams = tuple(range(world, len(transitions), worlds) for world in range(worlds))
         return RolloutWindow(transitions, self.run, streams)
+
+    def position(self) -> dict[str, Any]:
+        """Step, next observations, which worlds ended, and the labels of the step before."""
+        return {
+            "step": self.step_index,
+            "observations": self._observations,
+            "ended": self._ended,
+            "labels": [label.previous for label in self._labels],
+        }
+
+    def go_on(self, position: Mapping[str, Any], restored: Restored, seed: int | None) -> None:
+        """Continue from a position; `seed` is for the reset of what could not be restored."""
+        self.step_index = int(position["step"])
+        self._labels = self._new_labels()
+        for label, previous in zip(self._labels, position["labels"], strict=True):
+            label.previous = previous
+        self._observations, self._ended = list(position["observations"]), position["ended"]
+        if not restored.exact:
+            seeds = None if seed is None else spread_seed(seed, self._env.num_envs)
+            self._observations, self._ended = self._first_observations(seed=seeds), None
+        elif restored.observation is not None:
+            self._observations = self._split(restored.observation)
+        self.run = _description(self._env)
 
     def _step_all(self, step: int) -> list[Transition]:
         if self._ended is not None:

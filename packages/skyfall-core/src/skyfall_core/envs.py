@@ -84,6 +84,18 @@ class AttributeShift(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._steps += 1
         return observation, reward, terminated, truncated, info
 
+    def save_state(self) -> dict[str, Any]:
+        """Steps counted, the label of the step before, and the values that axes return to."""
+        return {"steps": self._steps, "under": self._stepped_under, "original": dict(self._original)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Count on from there; the configuration is put in force before the next step."""
+        self._steps, self._stepped_under = int(state["steps"]), state["under"]
+        for name, value in state["original"].items():
+            self._owners[name] = self._owner(name, Regime("as it was"))
+            self._original[name] = value
+        self._active = None
+
     def _put_in_force(self) -> None:
         if self._provider is None:
             return

@@ -8,35 +8,41 @@ world goes on costing money.
 
 from __future__ import annotations
 
+import logging
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-from gymnasium.vector import VectorEnv
+import numpy as np
 
-from skyfall_core import plugins, registry
-from skyfall_core.base import Algorithm, RolloutWindow, Transition
-from skyfall_core.config import ExperimentConfig, PolicyConfig, RegimeConfig, RewardConfig
+from skyfall_core.base import RolloutWindow, Transition
+from skyfall_core.building import build_provider, checked, prepared, reward_spec
+from skyfall_core.checkpoints import ALGORITHM, Checkpoint
+from skyfall_core.config import ExperimentConfig
+from skyfall_core.construction import build_algorithm, spaces_of
 from skyfall_core.environments import close_after
-from skyfall_core.errors import ConfigError, EnvironmentFailedError, RunError, SkyfallError, TraceError
-from skyfall_core.factories import call_factory, takes_keyword
-from skyfall_core.plugins import Group
-from skyfall_core.protocols import capability, regime_origin_from_info
-from skyfall_core.rewards import RewardSpec, ScoredReward
+from skyfall_core.errors import CheckpointError, EnvironmentFailedError, RunError, SkyfallError
+from skyfall_core.protocols import regime_origin_from_info
+from skyfall_core.recording import RunDirectory
 from skyfall_core.rollout import RolloutCollector
-from skyfall_core.trace import TRACE_FILE, TraceMode, TraceWriter
+from skyfall_core.run_directory import RunState, check_document, read_windows, run_state, trace_path_for
+from skyfall_core.trace import TraceMode, TraceWriter
 
-CONFIG_FILE = "config.yaml"
-"""Name of the resolved document inside a run's directory."""
+__all__ = [
+    "RunResult",
+    "RunState",
+    "ShiftDetector",
+    "WindowReport",
+    "run_experiment",
+    "run_state",
+    "trace_path_for",
+]
 
-RESOLVED = "# Written by a run: its document with everything filled in.\n"
-"""The resolved document's first line, by which a run knows that it may be replaced."""
-
-__all__ = ["RunResult", "ShiftDetector", "WindowReport", "run_experiment", "trace_path_for"]
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class RunResult:
         regimes: Labels of the configurations seen, in order of first appearance.
         provenance: What the environment reported about itself.
         trace_path: The trace, or None when nothing was recorded.
+        export_path: The exported bundle, if one was asked for.
     """
 
     run_id: str
@@ -58,6 +65,7 @@ class RunResult:
     regimes: tuple[str, ...] = ()
     provenance: Mapping[str, Any] = field(default_factory=dict)
     trace_path: Path | None = None
+    export_path: Path | None = None
 
     @property
     def stationary(self) -> bool:
@@ -96,6 +104,15 @@ class ShiftDetector:
         self._regime_at = getattr(provider, "regime_at", None)
         self._labels: dict[int, str] = {}
 
+    @property
+    def labels(self) -> dict[int, str]:
+        """The last label of each world, which is all that a later process needs to go on from."""
+        return self._labels
+
+    def go_on(self, labels: Mapping[int, str]) -> None:
+        """Go on from the `labels` of an earlier detector."""
+        self._labels = dict(labels)
+
     def __call__(self, window: RolloutWindow) -> list[dict[str, Any]]:
         """The shifts inside `window` in step order, as `on_regime_shift` takes them."""
         streams = window.streams or ()
@@ -127,13 +144,6 @@ class ShiftDetector:
         return None if origin is None else str(origin)
 
 
-def trace_path_for(config: ExperimentConfig) -> Path | None:
-    """Where the run's trace belongs, or None when the document names no `output_dir`."""
-    if config.run.output_dir is None:
-        return None
-    return config.run.output_dir / str(config.run.name) / TRACE_FILE
-
-
 def run_experiment(
     config: ExperimentConfig,
     *,
@@ -142,100 +152,175 @@ def run_experiment(
     algorithm: Any | None = None,
     trace_mode: TraceMode | str = TraceMode.CREATE,
     on_window: Callable[[WindowReport], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
 ) -> RunResult:
     """Run one experiment to its step budget.
 
     Args:
         config: What to run.
-        trace_path: Where to record it; by default `trace_path_for(config)`, with the resolved document
-            beside it.
+        trace_path: Where to record it, and nothing else; by default `trace_path_for(config)`, with
+            everything that `run_directory` lists beside it.
         env: Used instead of the environment the configuration describes, and closed at the end all
             the same.
         algorithm: Used instead of the one the configuration describes.
-        trace_mode: What to do about a trace that is already there.
+        trace_mode: What to do about a trace that is already there. `resume` goes on from the run's newest
+            whole checkpoint, begins where there is none, and gives the recorded result of a finished run.
         on_window: Called after each window's update.
+        should_stop: Asked after each window; when it says so, a checkpoint is written and the run
+            ends in `KeyboardInterrupt`.
 
     Raises:
-        InputError: If something the configuration names cannot be built, or a trace is in the way.
+        InputError: If something the configuration names cannot be built, a trace is in the way, or a
+            checkpoint is another document's.
         RunError: If the run fails on its way; everything before is in the trace.
     """
+    mode = TraceMode(trace_mode)
     path = trace_path_for(config) if trace_path is None else Path(trace_path)
     with ExitStack() as stack:
         if env is not None:
             stack.enter_context(_closing(env))
+        directory = RunDirectory(path, config, mode) if path is not None and trace_path is None else None
         if path is not None:
-            TraceWriter.check(path, trace_mode)
-            if trace_path is None:
-                _check_document(path)
-        provider = _provider(config.regime)
-        prepare = partial(_prepared, _reward_spec(config.reward), provider)
+            TraceWriter.check(path, mode)
+        if directory is not None:
+            check_document(directory.trace)
+            finished = directory.finished()
+            if finished is not None:
+                return finished
+        found = None if directory is None else directory.checkpoint()
+        provider = build_provider(config.regime)
+        prepare = partial(prepared, reward_spec(config.reward), provider)
         if env is not None:
             env = prepare(env)
         else:
             env = config.environment.build(prepare)
             stack.enter_context(_closing(env))
-        algorithm = _checked(_algorithm(config, env) if algorithm is None else algorithm)
+        built = build_algorithm(config.algorithm, spaces_of(env)) if algorithm is None else algorithm
+        learner = checked(built)
         collector = RolloutCollector(
             env,
-            algorithm.policy,
+            learner.policy,
             window_steps=config.rollout.window_steps,
             auto_reset=config.rollout.auto_reset,
             seed=config.run.seed,
             regime=provider,
             record_observations=config.rollout.record_observations,
         )
-        collector.reset()
+        life = Life(learner, collector, provider, ShiftDetector(provider))
+        exact = True
+        if found is None:
+            collector.reset()
+        else:
+            exact = life.go_on(found)
         if path is not None:  # only now: a run that cannot begin neither replaces a trace nor leaves one
-            writer = TraceWriter(path, config.run.meta(), trace_mode)
+            if directory is not None:
+                directory.cut_back(found)
+            writer = TraceWriter(path, config.run.meta(), mode)
             collector.record_to(stack.enter_context(writer))
-            if trace_path is None:
-                _write_document(path, config)
-        windows = collector.windows(config.rollout.total_steps)
-        reports = _learn(windows, algorithm, ShiftDetector(provider))
-        metrics, regimes = [], {}
-        for report in reports:
+            if not exact:
+                writer.mark_resumed()
+            if directory is not None:
+                stack.enter_context(directory.begin(writer, config, found))
+        metrics, regimes = _earlier(directory, found)
+        for report in _learn(collector.windows(config.rollout.total_steps), life, collector.step_index):
             metrics.append(dict(report.metrics))
             regimes.update(dict.fromkeys(report.regimes))
+            if directory is not None:
+                directory.report(asdict(report))
+                stopping = should_stop is not None and should_stop()
+                directory.checkpoint_if_due(life, list(regimes), at_once=stopping)
             if on_window is not None:
                 on_window(report)
-        run_id = str(config.run.name)
-        return RunResult(run_id, collector.step_index, metrics, tuple(regimes), dict(collector.run), path)
+            if should_stop is not None and should_stop() and report.steps < config.rollout.total_steps:
+                raise KeyboardInterrupt(f"stopped after step {report.steps - 1}")
+        result = RunResult(
+            str(config.run.name), collector.step_index, metrics, tuple(regimes), dict(collector.run), path
+        )
+    if directory is not None:
+        directory.finish(result)
+    return result
 
 
-def _check_document(trace: Path) -> None:
-    """Make sure that the resolved document will replace nobody's own file."""
-    document, mark = trace.with_name(CONFIG_FILE), RESOLVED.encode()
-    if not document.exists():
-        return
-    with document.open("rb") as file:
-        begin = file.read(len(mark))
-    if not mark.startswith(begin):  # a run that was killed or had no room left a part of the mark
-        problem = f"{document} was written by no run and would be replaced by the resolved document"
-        raise ConfigError(f"run.output_dir: {problem}; rename it, or choose another run.name or output_dir")
+def _earlier(
+    directory: RunDirectory | None, found: Checkpoint | None
+) -> tuple[list[dict[str, float]], dict[str, None]]:
+    """What the updates before a checkpoint reported, and the labels seen."""
+    if directory is None or found is None:
+        return [], {}
+    return read_windows(directory.windows), dict.fromkeys(found.state["regimes"])
 
 
-def _write_document(trace: Path, config: ExperimentConfig) -> None:
-    document = trace.with_name(CONFIG_FILE)
-    try:
-        document.write_text(RESOLVED + config.to_yaml(), encoding="utf-8")
-    except OSError as error:
-        if not trace.stat().st_size:  # begun for this run, which cannot begin
-            trace.unlink()
-        problem = f"{document}: cannot be written: {error.strerror}"
-        raise TraceError(f"{problem}; choose another output_dir") from error
+class Life:
+    """What a checkpoint is taken of: the algorithm, the collector, the provider and the shifts told.
+
+    Args:
+        algorithm: What learns.
+        collector: What drives the environment.
+        provider: Says the configuration; may offer `save_state` and `load_state`.
+        shifts: What finds shifts across windows.
+    """
+
+    def __init__(
+        self, algorithm: Any, collector: RolloutCollector, provider: Any, shifts: ShiftDetector
+    ) -> None:
+        self.algorithm, self.shifts = algorithm, shifts
+        self._collector, self._provider = collector, provider
+        save = getattr(algorithm, "save_checkpoint", None)
+        self.save_algorithm = save if callable(save) else None
+
+    @property
+    def step(self) -> int:
+        """Steps taken."""
+        return self._collector.step_index
+
+    def state(self) -> dict[str, Any]:
+        """Everything but the algorithm, as values that a checkpoint holds."""
+        save = getattr(self._provider, "save_state", None)
+        return {
+            "position": self._collector.position(),
+            "labels": self.shifts.labels,
+            "provider": save() if callable(save) else None,
+            "python": random.getstate(),
+            "numpy": np.random.get_state(legacy=False),
+        }
+
+    def go_on(self, found: Checkpoint) -> bool:
+        """Continue from a checkpoint; returns whether the environment stands where it stood.
+
+        Raises:
+            CheckpointError: If it does not fit this run.
+        """
+        state = found.state
+        load = getattr(self.algorithm, "load_checkpoint", None)
+        try:
+            if found.learned and callable(load):
+                load(found.path / ALGORITHM)
+            else:
+                name = type(self.algorithm).__name__
+                _log.warning("%s wrote no state down: it begins afresh at step %d", name, found.step)
+            if state["provider"] is not None:
+                self._provider.load_state(state["provider"])
+            self.shifts.go_on(state["labels"])
+            exact = self._collector.go_on(state["position"])
+            random.setstate(state["python"])
+            np.random.set_state(state["numpy"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = f"does not fit this run ({type(error).__name__}: {error})"
+            raise CheckpointError(f"{found.path}: {problem}; begin again with --overwrite") from error
+        if not exact:
+            _log.warning("the environment cannot go on where it was: reset at step %d", found.step)
+        return exact
 
 
-def _learn(
-    windows: Iterator[RolloutWindow], algorithm: Algorithm, shifts_in: ShiftDetector
-) -> Iterator[WindowReport]:
+def _learn(windows: Iterator[RolloutWindow], life: Life, steps: int) -> Iterator[WindowReport]:
     """Let the algorithm learn from each window, and say how far the run is."""
+    algorithm = life.algorithm
     on_regime_shift = getattr(algorithm, "on_regime_shift", None)
-    steps = 0
     for window in windows:
         steps += len(window.streams[0]) if window.streams else len(window)
         doing = "on_regime_shift"
         try:
-            for shift in shifts_in(window):
+            for shift in life.shifts(window):
                 if on_regime_shift is not None:
                     on_regime_shift(shift)
             doing = "update"
@@ -248,75 +333,6 @@ def _learn(
         rewards = window.rewards
         yield WindowReport(steps, sum(rewards) / len(rewards), tuple(dict.fromkeys(window.regimes)), metrics)
         del window  # the next one is collected without holding on to this one
-
-
-def _provider(config: RegimeConfig) -> Any:
-    factory = plugins.load(plugins.find(Group.REGIMES, config.provider))
-    return call_factory(factory, config.params, "regime.params")
-
-
-def _prepared(reward: RewardSpec | None, provider: Any, env: Any) -> Any:
-    """`env` under the document's reward, with the provider bound where it can be."""
-    if reward is not None:
-        if not isinstance(env, gymnasium.Env):
-            problem = (
-                f"{type(env).__name__} is not a single gymnasium.Env, which is what a reward spec scores"
-            )
-            raise ConfigError(f"reward: {problem}; leave the section out or use environment.worlds")
-        env = ScoredReward(env, reward)
-    bind_regime = capability(env, "bind_regime")
-    if callable(bind_regime):
-        bind_regime(provider)
-        return env
-    for regime in getattr(provider, "regimes", ()):
-        if regime.axes:
-            axes = ", ".join(map(repr, regime.axes))
-            problem = f"{regime.regime_id!r} sets {axes}, and nothing in the environment applies it"
-            remedy = "add the wrapper 'skyfall_core.envs:AttributeShift' or leave the axes out"
-            raise ConfigError(f"regime: configuration {problem}; {remedy}")
-    return env
-
-
-def _reward_spec(config: RewardConfig | None) -> RewardSpec | None:
-    if config is None:
-        return None
-    spec = call_factory(plugins.resolve(Group.REWARDS, config.spec), config.params, "reward.params")
-    if not isinstance(spec, RewardSpec):
-        raise ConfigError(f"reward.spec: {config.spec!r} gave a {type(spec).__name__}, not a RewardSpec")
-    return spec
-
-
-def _algorithm(config: ExperimentConfig, env: Any) -> Any:
-    several = isinstance(env, VectorEnv)
-    spaces = {
-        name: getattr(env, f"single_{name}" if several else name, None)
-        for name in ("observation_space", "action_space")
-    }
-    factory, kwargs = registry.resolve(config.algorithm.name), dict(config.algorithm.kwargs)
-    if config.algorithm.policy is not None:
-        if not takes_keyword(factory, "policy"):
-            raise ConfigError(f"algorithm.policy: {config.algorithm.name!r} takes no policy; leave it out")
-        kwargs["policy"] = _policy(config.algorithm.policy, spaces)
-    return call_factory(factory, kwargs, "algorithm.kwargs", **spaces)
-
-
-def _checked(algorithm: Any) -> Any:
-    """`algorithm`, if it has what a run cannot do without."""
-    try:
-        policy = getattr(algorithm, "policy", None)
-    except Exception as error:
-        problem = f"policy cannot be had: {type(error).__name__}: {error}"
-        raise ConfigError(f"algorithm: {type(algorithm).__name__}.{problem}") from error
-    for owner, name in ((algorithm, "update"), (policy, "act")):
-        if not callable(getattr(owner, name, None)):
-            whose = "algorithm" if owner is algorithm else "algorithm's policy"
-            raise ConfigError(f"algorithm: {type(algorithm).__name__}: the {whose} {owner!r} has no {name}()")
-    return algorithm
-
-
-def _policy(config: PolicyConfig, spaces: Mapping[str, Any]) -> Any:
-    factory = plugins.resolve(Group.POLICIES, config.factory)
-    return call_factory(factory, config.kwargs, "algorithm.policy.kwargs", **spaces)
 
 
 @contextmanager

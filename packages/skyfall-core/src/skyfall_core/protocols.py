@@ -26,6 +26,8 @@ __all__ = [
     "DescribesRuns",
     "RestorablePolicy",
     "RestoredByKwargs",
+    "ResumesWorlds",
+    "SavesState",
     "capability",
     "describe_run",
     "record_from_info",
@@ -54,6 +56,31 @@ class BindsRegime(Protocol):
 
     def bind_regime(self, provider: Any) -> None:
         """Take the provider that decides which configuration is active at each step."""
+
+
+@runtime_checkable
+class ResumesWorlds(Protocol):
+    """An environment whose world outlives the process, so that a resumed run is attached to it again."""
+
+    def resume_token(self) -> Mapping[str, Any]:
+        """Where the world stands, as plain JSON values."""
+
+    def resume(self, token: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+        """Go on from a token instead of a first reset; returns what `reset` returns."""
+
+
+@runtime_checkable
+class SavesState(Protocol):
+    """An environment or a wrapper in this process that can go on exactly where another one stood.
+
+    Each layer speaks for itself alone: a wrapper does not include what it wraps.
+    """
+
+    def save_state(self) -> Mapping[str, Any]:
+        """Everything that decides what follows: numbers, texts, arrays, tuples, lists and mappings."""
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `save_state` returned; called on a newly built layer instead of a reset."""
 
 
 @runtime_checkable

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from gymnasium.vector import VectorEnv
 
 from skyfall_core.base import RolloutWindow
 from skyfall_core.drivers import Driver, SeveralWorldsDriver, SingleWorldDriver
 from skyfall_core.steps import Recorder
 from skyfall_core.trace import TraceWriter
+from skyfall_core.world_state import restore_world, world_state
 
 __all__ = ["RolloutCollector"]
 
@@ -58,6 +60,7 @@ class RolloutCollector:
         if window_steps < 1:
             raise ValueError(f"window_steps is {window_steps!r}; a window has at least one step")
         kind = SeveralWorldsDriver if isinstance(env, VectorEnv) else SingleWorldDriver
+        self._env = env
         self._driver: Driver = kind(env, policy, regime, auto_reset=auto_reset)
         self._record_observations = record_observations
         if writer is not None:
@@ -89,6 +92,29 @@ class RolloutCollector:
         seed, self._seed = self._seed, None
         self._driver.reset(seed)
         self._begun = True
+
+    def position(self) -> dict[str, Any]:
+        """Where collecting stands between two windows, the environment's own state included."""
+        return {"driver": self._driver.position(), "world": world_state(self._env)}
+
+    def go_on(self, position: Mapping[str, Any]) -> bool:
+        """Continue from a position, on a newly built environment, instead of `reset`.
+
+        Returns:
+            Whether the environment stands exactly where it stood. Otherwise it was reset, under a seed
+            that belongs to this step, so that the run's beginning is not lived again.
+
+        Raises:
+            ValueError: If the position does not fit the environment.
+            EnvironmentFailedError: If the environment raises.
+        """
+        driver, seed = position["driver"], self._seed
+        restored = restore_world(self._env, position["world"])
+        if seed is not None:
+            seed = int(np.random.SeedSequence([seed, int(driver["step"])]).generate_state(1)[0]) >> 1
+        self._driver.go_on(driver, restored, seed)
+        self._begun, self._seed = True, None
+        return restored.exact
 
     def windows(self, total_steps: int) -> Iterator[RolloutWindow]:
         """Windows until the run has `total_steps` steps; the last one may be shorter.

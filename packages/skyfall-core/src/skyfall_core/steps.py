@@ -129,6 +129,15 @@ class RegimeLabeller:
         """The first step that might be answered otherwise than the last, were it to report nothing."""
         return 0 if self._again is None else self._valid_until
 
+    @property
+    def previous(self) -> str | None:
+        """The label of the step before, which is all that a later process needs to go on from."""
+        return self._previous
+
+    @previous.setter
+    def previous(self, label: str | None) -> None:
+        self._previous = label
+
     def _ask(self, step: int) -> None:
         try:
             if self._regime_at is not None:

@@ -40,6 +40,7 @@ class TraceMode(str, Enum):
     CREATE = "create"
     OVERWRITE = "overwrite"
     APPEND = "append"
+    RESUME = "resume"
 
 
 class TraceWriter:
@@ -49,7 +50,7 @@ class TraceWriter:
         path: The file; its directory is made.
         meta: Run metadata that every row repeats.
         mode: `create` refuses an existing file, `overwrite` replaces it, `append` repairs a torn last
-            line and goes on behind it.
+            line and goes on behind it. `resume` is `append` behind what the caller has cut back.
 
     Attributes:
         repaired_bytes: Length of the torn line that `append` cut off; 0 otherwise.
@@ -119,6 +120,30 @@ class TraceWriter:
         if written != len(line):
             self._finish(row, line, written)
 
+    def mark_resumed(self) -> None:
+        """Let the next row say `"resumed": true`: what it tells does not follow from the row before."""
+        plain_write = self.write
+
+        def marked(row: Mapping[str, Any], record: Mapping[str, Any] | None = None) -> None:
+            del self.__dict__["write"]  # from the second row on nothing is asked
+            plain_write({**row, "resumed": True}, record)
+
+        self.__dict__["write"] = marked
+
+    def safe_length(self) -> int:
+        """Bytes written so far, after the system was made to put them on the disk.
+
+        Raises:
+            TraceError: If the system refuses.
+        """
+        if self._descriptor is None:
+            raise TraceError(f"{self.path}: the trace is closed")
+        try:
+            os.fsync(self._descriptor)
+            return os.fstat(self._descriptor).st_size
+        except OSError as error:
+            raise TraceError(f"{self.path}: cannot be put on the disk: {error.strerror}") from error
+
     def close(self) -> None:
         """Close the file; closing twice is fine."""
         if self._descriptor is not None:
@@ -134,7 +159,8 @@ class TraceWriter:
         self.close()
 
     def _open(self, mode: TraceMode) -> int:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if mode is TraceMode.APPEND else os.O_EXCL)
+        going_on = mode in {TraceMode.APPEND, TraceMode.RESUME}
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (0 if going_on else os.O_EXCL)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
@@ -142,7 +168,7 @@ class TraceWriter:
         try:
             if mode is TraceMode.OVERWRITE:
                 self.path.unlink(missing_ok=True)
-            if mode is TraceMode.APPEND and self.path.exists():
+            if going_on and self.path.exists():
                 self.repaired_bytes = repair_torn_line(self.path)
             return os.open(self.path, flags, 0o666)
         except FileExistsError:

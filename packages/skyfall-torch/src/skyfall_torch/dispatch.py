@@ -20,6 +20,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from skyfall_core.envs import AttributeShift
 from skyfall_core.errors import ConfigError
+from skyfall_core.world_state import generator_state, restore_generator
 
 __all__ = ["Dispatch", "DispatchWorlds", "spelled_share"]
 
@@ -72,6 +73,15 @@ class Dispatch(gymnasium.Env[str, Any]):
         form, team = self._score(action)
         info = {"reward_components": {"form": form, "team": team}}
         return self._next_ticket(), form + team, False, False, info
+
+    def save_state(self) -> dict[str, Any]:
+        """The ticket in hand, the rotation and the state of the draws."""
+        return {"kind": self._kind, "rotation": self.rotation, "random": generator_state(self.np_random)}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on with the ticket that was in hand."""
+        self._kind, self.rotation = int(state["kind"]), int(state["rotation"])
+        self.np_random = restore_generator(state["random"])
 
     def _score(self, action: Any) -> tuple[float, float]:
         right = self._teams[(self._kind + self.rotation) % len(self._teams)]

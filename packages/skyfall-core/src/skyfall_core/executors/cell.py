@@ -31,7 +31,9 @@ def run_cell(cell: Cell, report: Callable[[CellProgress], None] | None = None) -
         nonlocal steps, told
         steps = window.steps
         now = time.monotonic()
-        if report is None or (now - told < SECONDS_BETWEEN_REPORTS and steps < cell.config.rollout.total_steps):
+        if report is None or (
+            now - told < SECONDS_BETWEEN_REPORTS and steps < cell.config.rollout.total_steps
+        ):
             return
         told = now
         report(CellProgress(cell.name, steps, window.mean_reward, window.regimes[-1]))

@@ -40,7 +40,15 @@ class Worker:
         self._messages, write = os.pipe()
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this interpreter and a module of ours
-                [sys.executable, "-P", "-X", "faulthandler", "-m", "skyfall_core.executors.worker", str(write)],
+                [
+                    sys.executable,
+                    "-P",
+                    "-X",
+                    "faulthandler",
+                    "-m",
+                    "skyfall_core.executors.worker",
+                    str(write),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -55,7 +63,7 @@ class Worker:
         self._output = self._process.stdout.fileno()
         for stream in self.streams:
             os.set_blocking(stream, False)
-        self._partial = {stream: b"" for stream in self.streams}
+        self._partial = dict.fromkeys(self.streams, b"")
         self._free(None)
 
     def _free(self, cell: Cell | None) -> None:
@@ -123,7 +131,11 @@ class Worker:
             while block := _read(stream):
                 self._partial[stream] += block
             for line in self._partial[stream].split(b"\n"):
-                yield from self._message(line) if stream == self._messages else self._print(line.decode(errors="replace"))
+                yield from (
+                    self._message(line)
+                    if stream == self._messages
+                    else self._print(line.decode(errors="replace"))
+                )
         if self.cell is not None:
             yield self._ended(self._process.wait(), 0)
 
