@@ -124,6 +124,7 @@ def main() -> None:
     print(f"| loopback HTTP, env steps per second | {http_wall:.0f} | ≥ 400 |")
     together = 1 / (1 / http_busy + serving)
     print(f"| the same per second of CPU time, client and server together | {together:.0f} | |")
+    print(f"| of a step's CPU time, client and server, µs | {1e6 / http_busy:.0f}, {1e6 * serving:.0f} | |")
     if seconds:
         found = soak(seconds)
         memory = f"{found['warm_mb']:.0f}, {found['end_mb']:.0f}"

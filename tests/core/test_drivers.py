@@ -378,6 +378,28 @@ def test_a_bad_reward_stops_with_world_and_step_after_all_rows_of_the_step(tmp_p
     assert last == [(2, 0, 3.0), (2, 1, None), (2, 2, 203.0)]
 
 
+def test_a_failed_world_earns_nothing_that_a_score_would_count(tmp_path: Path) -> None:
+    """Its rows stay, so that actions pair with transitions, but their reward is null and they say why."""
+
+    def told(count: int) -> dict[str, Any]:
+        if count < 2:
+            return {}
+        return {"world_failed": True, "trace": {"world_failed": True}}
+
+    with TraceWriter(tmp_path / "t.jsonl") as writer:
+        (window,) = collect(Persistent(World(0), World(1, info=told)), Alone(), 3, writer=writer)
+    found = [(row["world"], row["reward"], row.get("world_failed")) for row in rows(tmp_path / "t.jsonl")]
+    assert found == [
+        (0, 1.0, None),
+        (1, 101.0, None),
+        (0, 2.0, None),
+        (1, None, True),
+        (0, 3.0, None),
+        (1, None, True),
+    ]
+    assert len(window) == 6
+
+
 def test_worlds_that_say_half_of_their_ends_are_named_with_the_step() -> None:
     class Half(Persistent):
         def step(self, actions: Any) -> Any:

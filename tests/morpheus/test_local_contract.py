@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import httpx
@@ -376,6 +377,7 @@ def test_every_route_of_the_server_is_in_the_contract() -> None:
     elsewhere = {"POST /world", "POST /world/act", "GET /docs", "GET /docs/mesh", "GET /{w}/overview"}
     elsewhere |= {"POST /{w}/step"}
     elsewhere |= {"POST /{w}/verification/verify-ticket", "POST /{w}/verification/verify-entity"}
+    elsewhere |= {"GET /docs/swagger.json"}
     elsewhere |= {"POST /world/restore", "GET /{w}/snapshot"}  # extensions: test_snapshot
     elsewhere |= {f"{route.split(' ')[0]} {_pattern(route)}" for route, *_ in ERP}
     routes = list(_routes(api._router._root, ""))
@@ -565,6 +567,94 @@ def test_the_asgi_application_answers_any_asgi_client() -> None:
             ]
 
     assert asyncio.run(talk()) == [200, [], 400, 413]
+
+
+def test_lists_are_narrowed_by_period_and_property() -> None:
+    api, ids = made()
+    world = ids["w"]
+    tick(api, world, 6)
+    everything = api.dispatch("GET", f"/{world}/edi").body["data"]
+    assert len({one["createdAt"] for one in everything}) > 1
+    split = everything[-1]["createdAt"]
+    for path in ("edi", "tickets", "logs", "audit-logs"):
+        whole = listed(api, f"/{world}/{path}", {})
+        early = listed(api, f"/{world}/{path}", {"dateEnd": split})
+        late = listed(api, f"/{world}/{path}", {"dateStart": split})
+        exactly = listed(api, f"/{world}/{path}", {"dateStart": split, "dateEnd": split})
+        assert len(early) + len(late) - len(exactly) == len(whole) > 0, path
+        assert listed(api, f"/{world}/{path}", {"dateStart": "2026-01-05"}) == whole
+        assert listed(api, f"/{world}/{path}", {"dateStart": "2026-01-06T00:00:00Z"}) == []
+        assert api.dispatch("GET", f"/{world}/{path}", {"dateStart": "yesterday"}).status == 400
+    for name in ("impact", "urgency"):
+        shown = listed(api, f"/{world}/tickets", {})[0][name]
+        assert all(one[name] == shown for one in listed(api, f"/{world}/tickets", {name: shown}))
+        assert listed(api, f"/{world}/tickets", {name: "none such"}) == []
+
+
+def test_invoices_and_payments_are_narrowed_by_customer() -> None:
+    api, ids = traded()
+    for path in ("erp/invoices", "erp/payments"):
+        whole = listed(api, f"/{ids['w']}/{path}", {})
+        customer = whole[0]["customerId"]
+        found = listed(api, f"/{ids['w']}/{path}", {"customerId": customer})
+        assert found == [one for one in whole if one["customerId"] == customer]
+        assert listed(api, f"/{ids['w']}/{path}", {"dateEnd": "2026-01-04"}) == []
+
+
+def listed(api: LocalApi, path: str, query: dict[str, str]) -> list[Any]:
+    data = api.dispatch("GET", path, query).body["data"]
+    return list(data["items"] if isinstance(data, dict) else data)
+
+
+def test_documentation_tells_every_route() -> None:
+    api, _ = made()
+    document = api.dispatch("GET", "/docs/swagger.json").body
+    routes = {f"{verb.upper()} {path}" for path, verbs in document["paths"].items() for verb in verbs}
+    assert routes == set(_routes(api._router._root, ""))
+    mesh = api.dispatch("GET", "/docs/mesh", {"service": "edi", "method": "GET"}).body
+    assert {"method": "GET", "path": "/{w}/edi/{id}"} in mesh["actions"]
+    assert {action["method"] for action in mesh["actions"]} == {"GET"}
+    assert api.dispatch("GET", "/docs/mesh").status == 400
+
+
+def test_a_world_record_takes_every_field_it_documents() -> None:
+    api, ids = made()
+    changes = {
+        "name": "renamed",
+        "description": "new",
+        "layout": "perishables-food-manufacturer",
+        "realHoursPerSimDay": 1.5,
+        "capabilityIds": ["od-inbound-edi"],
+        "samplingStrategy": {"type": "random", "count": 1, "seed": 4},
+        "ticketCreationEnabled": False,
+    }
+    record = api.dispatch("PATCH", f"/world/{ids['w']}", body={**changes, "is_default": True}).body["data"]
+    assert changes.items() <= record.items()
+    assert record["is_default"] is True
+    for name, value in (("layout", "x"), ("capabilityIds", [3]), ("realHoursPerSimDay", 0)):
+        assert api.dispatch("PATCH", f"/world/{ids['w']}", body={name: value}).status == 400
+    policy = {**CHAOS, "persistCorruptedData": True, "seed": "s"}
+    shown = api.dispatch("PUT", f"/world/{ids['w']}/chaos", body=policy).body["data"]["chaos"]
+    assert (shown["persistCorruptedData"], shown["seed"]) == (True, "s")
+
+
+def test_a_streamed_creation_sends_events_and_ends_with_the_world() -> None:
+    async def talk() -> list[tuple[str, str, int]]:
+        transport = httpx.ASGITransport(LocalApp(LocalApi()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://local") as client:
+            found = []
+            for layout in ("process-outbound", "unknown"):
+                body = {"name": "streamed", "layout": layout}
+                answer = await client.post("/world", json=body, params={"stream": "true"})
+                found.append((answer.headers["content-type"], answer.text, answer.status_code))
+            return found
+
+    made_, refused = asyncio.run(talk())
+    assert made_[0] == refused[0] == "text/event-stream"
+    frames = [frame.split("\n") for frame in made_[1].strip().split("\n\n")]
+    assert [lines[0] for lines in frames] == ["event: connected", "event: progress", "event: complete"]
+    has(json.loads(frames[-1][1].removeprefix("data: "))["world"], WORLD)
+    assert refused[1].strip().split("\n\n")[-1].startswith("event: error")
 
 
 def test_pages_follow_their_cursors_to_the_end() -> None:

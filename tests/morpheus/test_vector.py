@@ -241,6 +241,26 @@ def test_isolated_failure_leaves_the_rest_going_until_that_world_is_reset() -> N
     envs.close()
 
 
+def test_a_failed_world_keeps_its_configuration_and_says_so_in_its_record() -> None:
+    class Shifting(Fragile):
+        def step(self, action: int) -> Any:
+            *rest, info = super().step(action)
+            told = {"regime": {"id": "edi_spike", "boundary": True, "origin": None}, "trace": {"own": 1}}
+            return (*rest, {**info, **told})
+
+    envs = PersistentVectorEnv([Shifting, lambda: Shifting(1, on="step", at=2)], on_error="isolate")
+    envs.reset(seed=1)
+    envs.step([0, 0])
+    infos = envs.step([0, 0])[4]
+    for later in (infos, envs.step([0, 0])[4]):
+        assert later["regime"]["id"].tolist() == ["edi_spike", "edi_spike"]
+        assert later["regime"]["boundary"].tolist() == [True, False]
+        assert later["trace"]["world_failed"].tolist() == [False, True]
+        assert later["trace"]["_world_failed"].tolist() == [False, True]
+    assert "ConnectionError" in infos["trace"]["world_error"][1]
+    envs.close()
+
+
 def test_isolating_every_world_raises_after_all() -> None:
     envs = fragile(2, {0, 1}, "step", on_error="isolate")
     envs.reset()

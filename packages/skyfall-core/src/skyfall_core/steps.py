@@ -171,11 +171,15 @@ class Recorder:
         effective_rank: float | None = None,
         world: int | None = None,
     ) -> None:
-        """Write one step; the environment's own record of it is kept whole below the harness's keys."""
+        """Write one step; the environment's own record of it is kept whole below the harness's keys.
+
+        A world whose `info` says `world_failed` took no step: whatever stands for its reward is written
+        as null, so that no score counts it.
+        """
         info = transition.info
         row: dict[str, Any] = {
             "step": transition.step,
-            "reward": transition.reward,
+            "reward": None if info.get("world_failed") else transition.reward,
             "terminated": transition.terminated,
             "truncated": transition.truncated,
             "regime_id": transition.regime_id,

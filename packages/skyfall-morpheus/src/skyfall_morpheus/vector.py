@@ -37,7 +37,8 @@ class OnError(str, Enum):
 
     `RAISE` raises `WorldsFailedError` once every world is done. `ISOLATE` marks the world in `info`
     (`world_failed`, `world_error`), reports it truncated with reward 0 and its last observation, and
-    leaves it out until it is reset; with no world left it raises after all.
+    leaves it out until it is reset; with no world left it raises after all. Its record (`info["trace"]`)
+    holds the same marks, and its configuration stays the one it last reported.
     """
 
     RAISE = "raise"
@@ -81,6 +82,7 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         self.closed = False
         self.failed = np.zeros(self.num_envs, dtype=np.bool_)
         self._observations: list[Any] = [None] * self.num_envs
+        self._regimes: list[Any] = [None] * self.num_envs
         self._started = np.zeros(self.num_envs, dtype=np.bool_)
         self._copies = batching_copies(self.single_observation_space)
         self._crew = Crew(max_workers or self.num_envs)
@@ -170,6 +172,8 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
             rewards[index] = reward
             terminations[index] = terminated
             truncations[index] = truncated
+            if "regime" in info:
+                self._regimes[index] = _standing(info["regime"])
             infos = self._add_info(infos, info, index)
         infos = self._mark_failures(infos, failures)
         truncations[self.failed] = True
@@ -277,11 +281,16 @@ class PersistentVectorEnv(VectorEnv[Any, Any, Any]):
         return batch if self._copies else deepcopy(batch)
 
     def _mark_failures(self, infos: dict[str, Any], failures: Mapping[int, Exception]) -> dict[str, Any]:
+        marks: dict[int, dict[str, Any]] = {
+            int(index): {"world_failed": True} for index in np.flatnonzero(self.failed)
+        }
         for index, error in failures.items():
-            marks = {"world_failed": True, "world_error": f"{type(error).__name__}: {error}"}
-            infos = self._add_info(infos, marks, index)
-        for failed in np.flatnonzero(self.failed).tolist():
-            infos = self._add_info(infos, {"world_failed": True}, failed)
+            marks[index] = {"world_failed": True, "world_error": f"{type(error).__name__}: {error}"}
+        for index, mark in marks.items():
+            # A failed world stays in the configuration it last reported, and its record says why it is still.
+            regime = self._regimes[index]
+            own = {} if regime is None else {"regime": regime}
+            infos = self._add_info(infos, {**mark, **own, "trace": dict(mark)}, index)
         return infos
 
     def _raise_if_needed(self, doing: str, failures: Mapping[int, Exception], results: Any) -> None:
@@ -372,3 +381,8 @@ def _require_equal_spaces(envs: Sequence[Env[Any, Any]]) -> None:
                     f"world {index}: its {name} {getattr(env, name)} differs from world 0's "
                     f"{getattr(envs[0], name)}; worlds driven together need equal spaces"
                 )
+
+
+def _standing(regime: Any) -> Any:
+    """A reported configuration without its boundary."""
+    return {**regime, "boundary": False} if isinstance(regime, Mapping) else regime

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import desk, views
-from skyfall_morpheus.local.answers import body_of, by_status, find, number, ok, show, text
+from skyfall_morpheus.local.answers import body_of, by_status, find, in_period, number, ok, show, text
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.model import COMPANIES, PRODUCTS
 from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from skyfall_morpheus.local.ledger import Entry
+    from skyfall_morpheus.local.model import Invoice, Payment
     from skyfall_morpheus.local.routing import Router
     from skyfall_morpheus.local.worlds import World, Worlds
 
@@ -60,6 +63,8 @@ class Accounts:
         """Invoices, by status when asked."""
         world = self._world(request)
         found = by_status(world.simulation.invoices, request.query, INVOICE_STATUSES)
+        wanted = in_period(request.query)
+        found = [one for one in found if wanted(one.issued) and _customer(one, request.query)]
         shown, facts = show(found, request.query, views.invoice, (50, 100))
         return ok(shown, "erp.invoices", world.now, pagination=facts)
 
@@ -95,6 +100,8 @@ class Accounts:
         world = self._world(request)
         statuses = ("RECEIVED", "APPLIED", "UNMATCHED", "REVERSAL")
         found = by_status(world.simulation.payments, request.query, statuses)
+        wanted = in_period(request.query)
+        found = [one for one in found if wanted(one.received) and _customer(one, request.query)]
         shown, facts = show(found, request.query, views.payment, (50, 100))
         return ok(shown, "erp.payments", world.now, pagination=facts)
 
@@ -172,7 +179,9 @@ class Accounts:
     def transactions(self, request: Request) -> Reply:
         """The latest bookings that moved cash."""
         world = self._world(request)
-        found: list[Entry] = [entry for entry in world.simulation.ledger.entries if entry.cash]
+        wanted = in_period(request.query)
+        entries = world.simulation.ledger.entries
+        found: list[Entry] = [entry for entry in entries if entry.cash and wanted(entry.time)]
         kind = request.query.get("type")
         if kind:
             found = [entry for entry in found if (entry.cash > 0) == (kind == "payment_in")]
@@ -233,3 +242,7 @@ def _book_manually(world: World, cash: float, receivables: float, payables: floa
 
 def _ledger_refusal(refusal: RefusalError) -> Reply:
     return Reply(refusal.status, {"success": False, "status": refusal.status, "error": str(refusal)})
+
+
+def _customer(one: Invoice | Payment, query: Mapping[str, str]) -> bool:
+    return query.get("customerId", f"P{one.partner + 1}") == f"P{one.partner + 1}"

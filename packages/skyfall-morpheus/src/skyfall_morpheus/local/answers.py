@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import views
@@ -14,7 +15,20 @@ if TYPE_CHECKING:
 
     from skyfall_morpheus.local.shelf import Shelf
 
-__all__ = ["body_of", "by_status", "error", "find", "integer", "number", "ok", "page", "show", "text"]
+__all__ = [
+    "body_of",
+    "by_status",
+    "error",
+    "find",
+    "in_period",
+    "integer",
+    "number",
+    "ok",
+    "only_status",
+    "page",
+    "show",
+    "text",
+]
 
 
 def ok(data: Any, event: str, now: float = 0.0, status: int = 200, **more: Any) -> Reply:
@@ -80,6 +94,34 @@ def show(
     if total is not None:
         facts["totalCount"] = total
     return shown, facts
+
+
+def in_period(query: Mapping[str, str]) -> Callable[[float], bool]:
+    """Whether an instant, in simulated minutes, is in the period that a query asks for.
+
+    Args:
+        query: May hold `dateStart` and `dateEnd`, ISO-8601; a date alone means its midnight, and an
+            instant without a zone is UTC.
+    """
+    first, last = (_minutes(query, name) for name in ("dateStart", "dateEnd"))
+    return lambda time: (first is None or first <= time) and (last is None or time <= last)
+
+
+def only_status(query: Mapping[str, str]) -> bool:
+    """Whether a query narrows a list by status and by nothing else."""
+    return query.keys() - {"limit", "cursor"} == {"status"}
+
+
+def _minutes(query: Mapping[str, str], name: str) -> float | None:
+    given = query.get(name)
+    if not given:
+        return None
+    try:
+        instant = datetime.fromisoformat(given)
+        zoned = instant if instant.tzinfo else instant.replace(tzinfo=UTC)
+        return (zoned - views.EPOCH) / timedelta(minutes=1)
+    except (ValueError, OverflowError):
+        raise RefusalError(400, f"{name}: {given[:40]!r} is no ISO-8601 date or instant") from None
 
 
 def body_of(body: Any, *required: str) -> Mapping[str, Any]:

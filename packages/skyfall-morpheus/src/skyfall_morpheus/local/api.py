@@ -64,7 +64,8 @@ class LocalApi:
         self._router.add("POST /world/act", self._act)
         self._router.add("POST /{w}/step", self._step)
         self._router.add("GET /docs", self._docs)
-        self._router.add("GET /docs/mesh", self._docs)
+        self._router.add("GET /docs/mesh", self._mesh)
+        self._router.add("GET /docs/swagger.json", self._swagger)
 
     def dispatch(
         self, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
@@ -134,6 +135,27 @@ class LocalApi:
         return Reply(
             200, {"name": "skyfall-morpheus local world", "extensions": ["overview", "snapshot", "step"]}
         )
+
+    def _mesh(self, request: Request) -> Reply:
+        """The routes of one service, by the first segment below the world."""
+        service = request.query.get("service")
+        if not service:
+            raise RefusalError(400, "service: required, such as edi, wms, erp or tickets")
+        found = [
+            {"method": method, "path": path}
+            for method, path in self._router.routes()
+            if service in path.split("/")[1:3] and request.query.get("method", method) == method
+        ]
+        return Reply(200, {"service": service, "count": len(found), "actions": found})
+
+    def _swagger(self, request: Request) -> Reply:  # noqa: ARG002
+        """Every route, as an OpenAPI document without schemas."""
+        paths: dict[str, dict[str, Any]] = {}
+        for method, path in self._router.routes():
+            answers = {"default": {"description": "JSON"}}
+            paths.setdefault(path, {})[method.lower()] = {"responses": answers}
+        title = {"title": "skyfall-morpheus local world", "version": "1"}
+        return Reply(200, {"openapi": "3.0.3", "info": title, "paths": paths})
 
 
 def _fill(segment: str, params: Mapping[str, Any]) -> str:

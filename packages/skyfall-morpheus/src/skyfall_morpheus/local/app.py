@@ -44,7 +44,8 @@ class LocalApp:
         if scope["type"] == "lifespan":
             await _acknowledge_lifespan(receive, send)
         elif scope["type"] == "http":
-            await _answer(send, self._reply(scope, await _body_of(receive)))
+            reply = self._reply(scope, await _body_of(receive))
+            await (_stream(send, reply) if _asks_for_stream(scope) else _answer(send, reply))
 
     def _reply(self, scope: Scope, raw: bytes | None) -> Reply:
         if raw is None:
@@ -77,6 +78,27 @@ async def _answer(send: Send, reply: Reply) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(payload)).encode())]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": payload})
+
+
+def _asks_for_stream(scope: Scope) -> bool:
+    """Whether the call is `POST /world?stream=true`, the one that streams."""
+    query = dict(parse_qsl(scope.get("query_string", b"").decode("ascii", "replace")))
+    return bool(scope["method"] == "POST" and scope["path"] == "/world" and query.get("stream") == "true")
+
+
+async def _stream(send: Send, reply: Reply) -> None:
+    """The creation of a world as server-sent events; what went wrong is an event too."""
+    kind = "complete" if reply.status == 200 else "error"
+    events: tuple[tuple[str, Any], ...] = (
+        ("connected", {}),
+        ("progress", {"percent": 100}),
+        (kind, reply.body),
+    )
+    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    for name, data in events:
+        frame = b"event: %b\ndata: %b\n\n" % (name.encode(), msgspec.json.encode(data))
+        await send({"type": "http.response.body", "body": frame, "more_body": name != kind})
 
 
 async def _acknowledge_lifespan(receive: Receive, send: Send) -> None:

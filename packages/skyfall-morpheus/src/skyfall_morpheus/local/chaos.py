@@ -137,4 +137,6 @@ def checked_policy(given: Any) -> dict[str, Any]:
     }
     if "seed" in policy:
         result["seed"] = text(policy["seed"], "seed", 200)
+    if "persistCorruptedData" in policy:
+        result["persistCorruptedData"] = policy["persistCorruptedData"] is True
     return result

@@ -74,6 +74,18 @@ class Router:
                 node = node.literals.setdefault(segment, _Node())
         node.handlers[method] = handler
 
+    def routes(self) -> list[tuple[str, str]]:
+        """Method and pattern of everything there is a handler for, by pattern."""
+        found: list[tuple[str, str]] = []
+        waiting = [("", self._root)]
+        while waiting:
+            path, node = waiting.pop()
+            found.extend((method, path or "/") for method in node.handlers)
+            waiting.extend((f"{path}/{name}", child) for name, child in node.literals.items())
+            if node.wild is not None:
+                waiting.append((f"{path}/{{{node.wild.name}}}", node.wild))
+        return sorted(found, key=lambda route: (route[1], route[0]))
+
     def find(self, request: Request) -> tuple[Handler | None, frozenset[str]]:
         """The handler, with the request's `params` filled; else None and the methods the path has."""
         segments = request.path.strip("/").split("/")

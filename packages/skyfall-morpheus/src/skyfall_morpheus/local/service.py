@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import views
-from skyfall_morpheus.local.answers import body_of, number, ok, show, text
+from skyfall_morpheus.local.answers import body_of, in_period, number, ok, show, text
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.overview import overview
 from skyfall_morpheus.local.routing import Reply, Request
@@ -56,10 +56,12 @@ class Service:
         level = query.get("level")
         if level and level not in LEVELS:
             raise RefusalError(400, f"level: {level[:40]!r} is none of {', '.join(LEVELS)}")
+        wanted = in_period(query)
         found = [
             entry
             for entry in world.simulation.journal.logs
             if (not level or entry.level == level)
+            and wanted(entry.time)
             and query.get("serviceType", entry.service) == entry.service
             and query.get("searchText", "") in entry.message
         ]
@@ -70,12 +72,13 @@ class Service:
         """What changed, oldest first."""
         world = self._world(request)
         query = request.query
+        wanted = in_period(query)
         shown = [
             views.audit(entry)
             for entry in world.simulation.journal.audits
             if query.get("model", entry.model) == entry.model
             and query.get("documentId", entry.document_id) == entry.document_id
-            and query.get("dateStart", "") <= views.stamp(entry.time)
+            and wanted(entry.time)
         ]
         return ok(shown, "audit.list", world.now)
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import desk, views
-from skyfall_morpheus.local.answers import body_of, ok, show, text
+from skyfall_morpheus.local.answers import body_of, in_period, ok, only_status, show, text
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.model import TICKET_STATUSES, Ticket
 from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from skyfall_morpheus.local.routing import Router
     from skyfall_morpheus.local.worlds import World, Worlds
 
 __all__ = ["Ticketing"]
 
+TICKET_FILTERS = ("priority", "impact", "urgency", "department", "assignedTo")
 ENTITY_TYPES = ("ORDER", "SHIPMENT", "TASK", "WAVE", "INVENTORY")
 
 
@@ -68,11 +71,13 @@ class Ticketing:
             raise RefusalError(400, f"status: {status[:40]!r} is none of {', '.join(TICKET_STATUSES)}")
         shelf = world.simulation.tickets
         found = sorted(shelf.of(status), key=_number) if status else list(shelf.things.values())
-        if query.get("priority"):
-            found = [one for one in found if one.priority == query["priority"]]
-        if query.get("assignedTo"):
-            found = [one for one in found if one.assigned == query["assignedTo"]]
-        total = shelf.count(status) if status and not query.keys() & {"priority", "assignedTo"} else None
+        wanted = in_period(query)
+        asked = [
+            name for name in ("priority", "impact", "urgency", "department", "assignedTo") if query.get(name)
+        ]
+        if asked or query.keys() & {"dateStart", "dateEnd"}:
+            found = [one for one in found if wanted(one.created) and _fits(one, query, asked)]
+        total = shelf.count(status) if status and only_status(query) else None
         shown, facts = show(found, query, lambda one: views.ticket(world.id, one), (100, 100), total=total)
         return ok({"items": shown, **facts}, "ticket.list", world.now)
 
@@ -246,3 +251,8 @@ def _choice(value: Any, name: str, known: tuple[str, ...]) -> str:
 
 def _number(one: Ticket) -> int:
     return one.number
+
+
+def _fits(one: Ticket, query: Mapping[str, str], names: list[str]) -> bool:
+    shown = views.ticket("", one)
+    return all(shown.get(name) == query[name] for name in names)

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import desk, intake, views
-from skyfall_morpheus.local.answers import body_of, by_status, find, integer, ok, show, text
+from skyfall_morpheus.local.answers import (
+    body_of,
+    by_status,
+    find,
+    in_period,
+    integer,
+    ok,
+    only_status,
+    show,
+    text,
+)
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.model import ORDER_FLOW
 from skyfall_morpheus.local.routing import Reply, Request
@@ -17,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Trade"]
 
-FILTERS = frozenset({"status", "direction", "docType", "partnerId"})
 DOC_TYPES = ("850", "855", "856", "810", "820", "997", "999")
 EDI_STATUSES = ("RECEIVED", "QUEUED", "PROCESSING", "DELIVERED", "ERRORED", "ARCHIVED")
 
@@ -69,7 +78,10 @@ class Trade:
             found = [one for one in found if one.doc_type == query["docType"]]
         if query.get("partnerId"):
             found = [one for one in found if f"P{one.partner + 1}" == query["partnerId"]]
-        total = shelf.count(query["status"]) if set(query) & FILTERS == {"status"} else None
+        if query.keys() & {"dateStart", "dateEnd"}:
+            wanted = in_period(query)
+            found = [one for one in found if wanted(one.received)]
+        total = shelf.count(query["status"]) if only_status(query) else None
         shown, facts = show(found, query, views.document, (20, 100), total=total)
         return ok(shown, "edi.list", world.now, pagination=facts)
 

@@ -66,6 +66,7 @@ class World:
             "updatedAt": views.stamp(simulation.now),
             "description": self.description,
             "layout": self.layout,
+            "mpcCompany": "MPC",
             "realHoursPerSimDay": self.real_hours_per_sim_day,
             "samplingStrategy": self.sampling,
             "capabilityIds": self.capability_ids,
@@ -146,11 +147,9 @@ class Worlds:
         """Make a world; its name must be new."""
         given = body_of(request.body, "name", "layout")
         name = text(given["name"], "name", 200)
-        layout = text(given["layout"], "layout", 200)
+        layout = _known_layout(given["layout"])
         if not name:
             raise RefusalError(400, "name: must not be empty")
-        if layout not in LAYOUTS:
-            raise RefusalError(400, f"layout: {layout!r} is none of {', '.join(LAYOUTS)}")
         if any(world.name == name for world in self.by_id.values()):
             raise RefusalError(400, f"name: {name!r} is taken")
         chaos = given.get("chaos")
@@ -218,17 +217,12 @@ class Worlds:
         """Change a world's settings; workers follow the allowed personas."""
         world = self.find(request.params["w"])
         given = body_of(request.body)
+        for name, checked in _SETTINGS.items():
+            if name in given:
+                setattr(world, *checked(given[name]))
         simulation = world.simulation
         if "chaos" in given:
             simulation.chaos = checked_policy(given["chaos"])
-        if "name" in given:
-            world.name = text(given["name"], "name", 200)
-        if "description" in given:
-            world.description = text(given["description"], "description")
-        if "realHoursPerSimDay" in given:
-            world.real_hours_per_sim_day = _hours(given["realHoursPerSimDay"])
-        if "samplingStrategy" in given:
-            world.sampling = _sampling(given["samplingStrategy"])
         if "personas" in given:
             simulation.personas = _personas(given["personas"])
             warehouse.dispatch(simulation)
@@ -349,6 +343,19 @@ def _layout(name: str) -> dict[str, Any]:
     }
 
 
+def _known_layout(given: Any) -> str:
+    layout = text(given, "layout", 200)
+    if layout not in LAYOUTS:
+        raise RefusalError(400, f"layout: {layout!r} is none of {', '.join(LAYOUTS)}")
+    return layout
+
+
+def _strings(given: Any, name: str) -> list[str]:
+    if not isinstance(given, list) or len(given) > 1000:
+        raise RefusalError(400, f"{name}: a list of at most 1000 strings is required")
+    return [text(one, name, 200) for one in given]
+
+
 def _hours(value: Any) -> float:
     return number(value, "realHoursPerSimDay", 0.001, 10_000.0)
 
@@ -369,3 +376,14 @@ def _personas(given: Any) -> tuple[str, ...]:
     if not isinstance(allowed, list) or any(name not in PERSONAS for name in allowed):
         raise RefusalError(400, f"personas.allowedPersonas: a list out of {', '.join(PERSONAS)} is required")
     return tuple(dict.fromkeys(allowed))
+
+
+_SETTINGS: Mapping[str, Callable[[Any], tuple[str, Any]]] = {
+    "name": lambda given: ("name", text(given, "name", 200)),
+    "description": lambda given: ("description", text(given, "description")),
+    "layout": lambda given: ("layout", _known_layout(given)),
+    "realHoursPerSimDay": lambda given: ("real_hours_per_sim_day", _hours(given)),
+    "capabilityIds": lambda given: ("capability_ids", _strings(given, "capabilityIds")),
+    "samplingStrategy": lambda given: ("sampling", _sampling(given)),
+}
+"""What `PATCH /world/{w}` may set on the world's record: the field, and its checked value."""
