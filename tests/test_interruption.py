@@ -96,6 +96,7 @@ def test_a_signal_leaves_a_whole_trace_and_a_closed_world(tmp_path: Path, number
     assert said.splitlines() == [
         "stopped; every step taken is in runs/one/traces.jsonl",
         "score it with: skyfall score runs/one",
+        "go on with: skyfall run doc.yaml --resume",
         "interrupted",
     ]
 
@@ -110,6 +111,43 @@ def test_a_signal_in_the_middle_of_stepping_leaves_whole_rows(tmp_path: Path) ->
     assert [json.loads(row)["step"] for row in rows] == list(range(len(rows)))
     assert len(rows) >= 500
     assert int((tmp_path / "closed").read_text()) in {len(rows), len(rows) + 1}
+
+
+def test_a_second_signal_ends_the_wait(tmp_path: Path) -> None:
+    with running(tmp_path, waits_at=37) as process:
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode in {130, 143}
+    assert (tmp_path / "closed").read_text() == "37"
+
+
+def cart(tmp_path: Path, name: str, steps: int) -> list[str | Path]:
+    document = {
+        "environment": {"id": "CartPole-v1"},
+        "algorithm": {"name": "actor-critic", "kwargs": {"seed": 1}},
+        "rollout": {"window_steps": 64, "total_steps": steps, "auto_reset": True},
+        "run": {"name": name, "seed": 3, "output_dir": "runs", "checkpoint_every": 256},
+    }
+    (tmp_path / f"{name}.yaml").write_text(json.dumps(document))
+    return [SKYFALL, "run", f"{name}.yaml", "-q"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_killed_and_resumed_run_equals_an_undisturbed_one(tmp_path: Path, number: int) -> None:
+    whole, cut = cart(tmp_path, "whole", 8000), cart(tmp_path, "cut", 8000)
+    subprocess.run(whole, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    trace = tmp_path / "runs" / "cut" / "traces.jsonl"
+    for kilobytes in (20, 300, 700):
+        resume = ["--resume"] if trace.exists() else []
+        process = subprocess.Popen([*cut, *resume], cwd=tmp_path, stderr=subprocess.PIPE)
+        while process.poll() is None and (not trace.exists() or trace.stat().st_size < kilobytes * 1000):
+            pass
+        process.send_signal(number)
+        process.communicate(timeout=60)
+    subprocess.run([*cut, "--resume"], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    expected = (tmp_path / "runs" / "whole" / "traces.jsonl").read_bytes()
+    assert trace.read_bytes() == expected.replace(b'"run_id":"whole"', b'"run_id":"cut"')
 
 
 def test_a_killed_run_loses_at_most_the_row_it_was_writing(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Document", "Overwrite", "Quiet", "Settings"]
+__all__ = ["AsJson", "Document", "Overwrite", "Quiet", "Resume", "Settings"]
 
 Document = Annotated[Path, typer.Argument(metavar="DOCUMENT", help="A YAML file.", show_default=False)]
 """The document a command works on."""
@@ -22,6 +22,11 @@ Settings = Annotated[
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a trace that is already there.")]
 """Leave to replace a recorded run."""
+
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from the newest checkpoint; a finished run stays as it is.")
+]
+"""Leave to continue a recorded run."""
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no closing remarks.")]
 """Results only."""

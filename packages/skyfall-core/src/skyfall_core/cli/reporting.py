@@ -60,17 +60,39 @@ def guarded(command: Callable[P, T]) -> Callable[P, T]:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let SIGTERM unwind the stack as Ctrl-C does, so that environment and trace are closed."""
+def interruptible(grace_seconds: float = 0.0) -> Iterator[Callable[[], bool]]:
+    """Let SIGTERM and SIGINT unwind the stack, so that environment and trace are closed.
+
+    Args:
+        grace_seconds: How long after a first signal the block may go on, to end what it is at. A
+            second signal ends it at once. Without a timer, as on Windows, there is no grace.
+
+    Yields:
+        What says whether a signal has come.
+    """
+    asked: list[int] = []
+    patient = grace_seconds > 0 and hasattr(signal, "setitimer")
 
     def stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - the signal module's signature
-        raise Interrupted(number)
+        first = not asked
+        asked.append(number)
+        if not (patient and first):
+            raise Interrupted(asked[0])
+        signal.setitimer(signal.ITIMER_REAL, grace_seconds)
 
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = [signal.SIGTERM, *((signal.SIGINT, signal.SIGALRM) if patient else ())]
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
-        yield
+        yield lambda: bool(asked)
+    except KeyboardInterrupt as error:
+        if asked and not isinstance(error, Interrupted):
+            raise Interrupted(asked[0]) from None
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if patient:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _explain(error: SkyfallError) -> None:

@@ -2,37 +2,48 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from skyfall_core import plugins
-from skyfall_core.cli.options import AsJson, Document, Overwrite, Quiet, Settings
+from skyfall_core.cli.options import AsJson, Document, Overwrite, Quiet, Resume, Settings
 from skyfall_core.cli.progress import progress_of
 from skyfall_core.cli.reporting import interruptible, say
-from skyfall_core.errors import RunError
+from skyfall_core.errors import ConfigError, RunError
 from skyfall_core.plugins import Group
 
 if TYPE_CHECKING:
     from skyfall_core.config import ExperimentConfig
     from skyfall_core.experiment import RunResult
+    from skyfall_core.trace import TraceMode
 
 __all__ = ["run", "run_and_tell"]
+
+SECONDS_TO_FINISH_A_WINDOW = 1.0
+"""How long an interrupted run may take to end its window and write a checkpoint."""
 
 
 def run(
     config: Document,
     settings: Settings = None,
     overwrite: Overwrite = False,
+    resume: Resume = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Run one experiment, record it, and print its scorecard."""
     from skyfall_core.config import load_config  # noqa: PLC0415 - kept out of --help
+    from skyfall_core.trace import TraceMode  # noqa: PLC0415
 
+    if overwrite and resume:
+        raise ConfigError("--overwrite and --resume exclude each other; give one of them")
     experiment = load_config(config, settings or ())
-    result = run_and_tell(experiment, overwrite=overwrite, quiet=quiet)
+    again = ["skyfall", "run", str(config), *(f"--set={value}" for value in settings or ()), "--resume"]
+    mode = TraceMode.OVERWRITE if overwrite else TraceMode.RESUME if resume else TraceMode.CREATE
+    result = run_and_tell(experiment, mode=mode, quiet=quiet, again=shlex.join(again))
     if as_json:
         typer.echo(_as_json(result))
     elif result.trace_path is None:
@@ -41,23 +52,44 @@ def run(
         _score(result.trace_path, quiet=quiet)
 
 
-def run_and_tell(experiment: ExperimentConfig, *, overwrite: bool, quiet: bool) -> RunResult:
-    """Run one experiment with progress; say where the record is when it stops early."""
+def run_and_tell(
+    experiment: ExperimentConfig,
+    *,
+    overwrite: bool = False,
+    quiet: bool,
+    mode: TraceMode | None = None,
+    again: str | None = None,
+) -> RunResult:
+    """Run one experiment with progress; say where the record is when it stops early.
+
+    Args:
+        experiment: What to run.
+        overwrite: Whether to replace a trace; `mode` wins over it.
+        quiet: Whether to show no progress.
+        mode: What to do about a trace that is already there.
+        again: The command that goes on with the run, for who interrupts it.
+    """
     from skyfall_core.experiment import run_experiment, trace_path_for  # noqa: PLC0415
     from skyfall_core.trace import TraceMode  # noqa: PLC0415
 
-    mode = TraceMode.OVERWRITE if overwrite else TraceMode.CREATE
+    mode = mode or (TraceMode.OVERWRITE if overwrite else TraceMode.CREATE)
     path, budget = trace_path_for(experiment), experiment.rollout.total_steps
+    grace = SECONDS_TO_FINISH_A_WINDOW if path is not None and experiment.run.checkpoint_every else 0.0
     before = _state(path)
     try:
-        with interruptible(), progress_of(str(experiment.run.name), budget, quiet=quiet) as on_window:
-            return run_experiment(experiment, trace_mode=mode, on_window=on_window)
+        with (
+            interruptible(grace) as should_stop,
+            progress_of(str(experiment.run.name), budget, quiet=quiet) as on_window,
+        ):
+            return run_experiment(experiment, trace_mode=mode, on_window=on_window, should_stop=should_stop)
     except SystemExit as error:  # foreign code that exits would end a run, or a sweep, as if all were well
         raise RunError(f"{experiment.run.name}: what it runs called exit({error.code!r})") from error
     except KeyboardInterrupt:
         if path is not None and _state(path) not in (None, before):
             say(f"stopped; every step taken is in {shown(path)}")
             say(f"score it with: skyfall score {shown(path.parent)}")
+            if again is not None:
+                say(f"go on with: {again}")
         raise
 
 
