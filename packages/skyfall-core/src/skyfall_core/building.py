@@ -22,6 +22,7 @@ __all__ = ["build_provider", "checked", "prepared", "reward_spec"]
 
 
 def build_provider(config: RegimeConfig) -> Any:
+    """The configuration provider that a document names."""
     factory = plugins.load(plugins.find(Group.REGIMES, config.provider))
     return call_factory(factory, config.params, "regime.params")
 
@@ -49,6 +50,7 @@ def prepared(reward: RewardSpec | None, provider: Any, env: Any) -> Any:
 
 
 def reward_spec(config: RewardConfig | None) -> RewardSpec | None:
+    """The reward spec that a document names, if it names one."""
     if config is None:
         return None
     spec = call_factory(plugins.resolve(Group.REWARDS, config.spec), config.params, "reward.params")

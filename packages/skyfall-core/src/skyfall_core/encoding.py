@@ -1,4 +1,4 @@
-"""JSON for the values that a checkpoint needs besides weights, read back exactly and without running anything.
+"""JSON for what a checkpoint needs besides weights, read back exactly and without running anything.
 
 Observations are whatever a Gymnasium space holds, so arrays, NumPy numbers, tuples, bytes and mappings
 with other keys than text are tagged. Anything else is refused: what cannot be written exactly is not
@@ -40,7 +40,7 @@ def decode(text: bytes) -> Any:
         raise ValueError(f"not what was written: {error}") from error
 
 
-def _tagged(value: Any) -> Any:
+def _tagged(value: Any) -> Any:  # noqa: PLR0911 - one kind of value a line
     kind = type(value)
     if value is None or kind in {bool, int, float, str}:
         return value

@@ -144,7 +144,7 @@ class ShiftDetector:
         return None if origin is None else str(origin)
 
 
-def run_experiment(
+def run_experiment(  # noqa: C901, PLR0912, PLR0915 - the order of a run in one place
     config: ExperimentConfig,
     *,
     trace_path: str | Path | None = None,
@@ -281,7 +281,7 @@ class Life:
             "labels": self.shifts.labels,
             "provider": save() if callable(save) else None,
             "python": random.getstate(),
-            "numpy": np.random.get_state(legacy=False),
+            "numpy": np.random.get_state(legacy=False),  # noqa: NPY002 - what foreign code draws from
         }
 
     def go_on(self, found: Checkpoint) -> bool:
@@ -303,7 +303,7 @@ class Life:
             self.shifts.go_on(state["labels"])
             exact = self._collector.go_on(state["position"])
             random.setstate(state["python"])
-            np.random.set_state(state["numpy"])
+            np.random.set_state(state["numpy"])  # noqa: NPY002 - as above
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             problem = f"does not fit this run ({type(error).__name__}: {error})"
             raise CheckpointError(f"{found.path}: {problem}; begin again with --overwrite") from error

@@ -118,7 +118,7 @@ class RunDirectory:
         going_on = self._mode in {TraceMode.RESUME, TraceMode.APPEND}
         try:
             with self.windows.open("ab" if going_on else "wb", buffering=0) as file:
-                self._file, self._length = file, _length(self.windows)  # type: ignore[assignment]  # unbuffered
+                self._file, self._length = file, _length(self.windows)
                 yield
         except OSError as error:
             raise TraceError(f"{self.windows}: cannot be written: {error.strerror}") from error
