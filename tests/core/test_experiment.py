@@ -392,11 +392,11 @@ def test_a_run_that_cannot_begin_neither_replaces_a_trace_nor_leaves_one(
 ) -> None:
     fresh, used = tmp_path / "fresh", tmp_path / "used"
     run_experiment(config(used))
-    before = {path: path.read_bytes() for path in (used / "run").iterdir()}
+    before = {path: path.read_bytes() for path in (used / "run").rglob("*") if path.is_file()}
     for output_dir in (fresh, used):
         with pytest.raises((InputError, RunError)):
             run_experiment(config(output_dir, **sections), trace_mode="overwrite")
-    assert {path: path.read_bytes() for path in (used / "run").iterdir()} == before
+    assert {path: path.read_bytes() for path in (used / "run").rglob("*") if path.is_file()} == before
     assert not fresh.exists()
 
 
@@ -415,7 +415,7 @@ def test_a_trace_path_of_its_own_gets_the_trace_and_nothing_else(tmp_path: Path)
     mine.write_text("mine")
     result = run_experiment(config(), trace_path=tmp_path / "t.jsonl")
     assert result.trace_path == tmp_path / "t.jsonl"
-    assert sorted(path.name for path in tmp_path.iterdir()) == [CONFIG_FILE, "t.jsonl"]
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [CONFIG_FILE, "t.jsonl"]
     assert mine.read_text() == "mine"
 
 

@@ -224,8 +224,8 @@ def cut_back(path: Path, length: int) -> None:
 def write_scorecard(trace: Path) -> None:
     """Score the trace with what provides the `score` command; without one, nothing is written.
 
-    The module of the command's distribution that holds `scorecard_of(path) -> dict` is asked. A trace
-    that cannot be scored is said and stops nothing: the trace is what counts.
+    The package that provides the command is asked for `read_trace` and `score` in its module `api`. A
+    trace that cannot be scored is said and stops nothing: the trace is what counts.
     """
     if "score" not in plugins.catalogue(Group.COMMANDS):
         return
