@@ -31,9 +31,9 @@ from skyfall_core.errors import (
     TraceExistsError,
 )
 from skyfall_core.experiment import ShiftDetector, WindowReport, run_experiment, trace_path_for
-from skyfall_core.run_directory import CONFIG_FILE
 from skyfall_core.plugins import Group
 from skyfall_core.regime import RegimeSchedule, ScheduledRegime
+from skyfall_core.run_directory import CONFIG_FILE
 
 CYCLE = {
     "regimes": [
