@@ -121,7 +121,7 @@ def test_sections_are_frozen() -> None:
             MINIMAL + "polcy: {}\n",
             (
                 "FILE:4: polcy: unknown key; known: "
-                "'algorithm', 'environment', 'regime', 'reward', 'rollout', 'run'"
+                "'algorithm', 'environment', 'regime', 'reward', 'rollout', 'run', 'trackers'"
             ),
         ),
         (

@@ -34,6 +34,7 @@ __all__ = [
     "RewardConfig",
     "RolloutConfig",
     "RunConfig",
+    "TrackerConfig",
     "WrapperConfig",
     "load_config",
     "parse_config",
@@ -166,6 +167,15 @@ class RewardConfig(Section):
     params: Keywords = Field(default_factory=dict)
 
 
+class TrackerConfig(Section):
+    """Something that follows the run's window metrics and shifts; it can never stop the run."""
+
+    name: Annotated[str, AfterValidator(_named_or_dotted(Group.TRACKERS))] = Field(
+        description="A plugin of `skyfall.trackers`, or `package.module:factory`."
+    )
+    params: Keywords = Field(default_factory=dict)
+
+
 class RunConfig(Section):
     """Identity and outputs; the identity goes into every row of the trace."""
 
@@ -212,6 +222,9 @@ class ExperimentConfig(Section):
     regime: RegimeConfig = Field(default=RegimeConfig())
     reward: RewardConfig | None = None
     run: RunConfig = Field(default=RunConfig())
+    trackers: list[TrackerConfig] = Field(
+        default_factory=list, description="Where window metrics go besides the run's directory."
+    )
 
     @model_validator(mode="before")
     @classmethod

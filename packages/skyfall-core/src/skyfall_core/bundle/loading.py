@@ -24,10 +24,11 @@ from skyfall_core.bundle.contents import checked_name, refuse_pickles, verify_fi
 from skyfall_core.bundle.manifest import MANIFEST_FILE, Manifest, read_manifest
 from skyfall_core.bundle.restoring import restore_policy
 from skyfall_core.bundle.spaces import space_from_json
-from skyfall_core.bundle.writing import CONFIG_FILE, ENVIRONMENT_FILE, SCORECARD_FILE, SPACES_FILE
+from skyfall_core.bundle.writing import CONFIG_FILE, SCORECARD_FILE, SPACES_FILE
 from skyfall_core.construction import Spaces
 from skyfall_core.documents import Document, read_document
 from skyfall_core.errors import BundleError
+from skyfall_core.provenance import ENVIRONMENT_FILE
 
 __all__ = ["Bundle", "load_bundle"]
 
@@ -41,7 +42,7 @@ class Bundle:
         config: The run's resolved document as plain data, so that nothing it names need be installed.
         observation_space: What the policy is given; None where the environment had none.
         action_space: What it may do; None where the environment had none.
-        provenance: Versions, platform and seeds of the run; empty where none were recorded.
+        provenance: Versions, platform, git revision and seeds of the run.
         scorecard: The run's scores; None where it had not been scored.
     """
 

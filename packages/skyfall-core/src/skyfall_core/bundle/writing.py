@@ -34,10 +34,10 @@ from skyfall_core.bundle.spaces import space_to_json
 from skyfall_core.config import ExperimentConfig
 from skyfall_core.construction import Spaces, spaces_of
 from skyfall_core.errors import BundleError
+from skyfall_core.provenance import ENVIRONMENT_FILE, environment_json
 
 __all__ = [
     "CONFIG_FILE",
-    "ENVIRONMENT_FILE",
     "SCORECARD_FILE",
     "SPACES_FILE",
     "check_export",
@@ -47,7 +47,6 @@ __all__ = [
 
 CONFIG_FILE = "config.yaml"
 SPACES_FILE = "spaces.json"
-ENVIRONMENT_FILE = "environment.json"
 SCORECARD_FILE = "scorecard.json"
 WEIGHTS = "weights"
 """Where weights lie in a bundle that holds its own."""
@@ -100,7 +99,8 @@ def export_bundle(
         config: The run's resolved document.
         env: The environment, for its spaces; anything with `observation_space` and `action_space` will do.
         algorithm: The algorithm whose policy is exported.
-        run_dir: The run's directory, whose provenance and scorecard are taken over where there are any.
+        run_dir: The run's directory, whose provenance and scorecard are taken over where there are any;
+            without provenance there, that of this process is recorded.
         external: Where the weights go if not into the bundle. A relative path starts at the working
             directory and is told relative to the bundle, so that both can be moved together; an
             absolute one stays as it is.
@@ -124,6 +124,8 @@ def export_bundle(
             (folder / CONFIG_FILE).write_text(document, encoding="utf-8")
             (folder / SPACES_FILE).write_bytes(spaces_document(spaces_of(env)))
             _take_over(run_dir, folder)
+            if not (folder / ENVIRONMENT_FILE).exists():
+                (folder / ENVIRONMENT_FILE).write_bytes(environment_json(config))
             with _weights_of(target, folder) as place:
                 record = save_policy(algorithm, config.algorithm, place)
                 weights = _weights_record(target, folder, place)

@@ -13,6 +13,7 @@ from skyfall_crl.train.config import (
     RewardConfig,
     RolloutConfig,
     RunConfig,
+    TrackerConfig,
     WrapperConfig,
     load_config,
     parse_config,
@@ -27,8 +28,11 @@ from skyfall_crl.train.experiment import (
 from skyfall_crl.train.plasticity import effective_rank_entropy, stable_rank
 from skyfall_crl.train.protocols import (
     DEFAULT_REGIME_ID,
+    SAVED,
     BindsRegime,
     DescribesRuns,
+    RestorablePolicy,
+    RestoredByKwargs,
     capability,
     describe_run,
     record_from_info,
@@ -40,6 +44,7 @@ from skyfall_crl.train.sweep import SweepConfig, expand_sweep, load_sweep, merge
 
 __all__ = [
     "DEFAULT_REGIME_ID",
+    "SAVED",
     "SEED",
     "Algorithm",
     "AlgorithmConfig",
@@ -51,6 +56,8 @@ __all__ = [
     "Policy",
     "PolicyConfig",
     "RegimeConfig",
+    "RestorablePolicy",
+    "RestoredByKwargs",
     "RewardConfig",
     "RolloutCollector",
     "RolloutConfig",
@@ -59,6 +66,7 @@ __all__ = [
     "RunResult",
     "ShiftDetector",
     "SweepConfig",
+    "TrackerConfig",
     "Transition",
     "WindowReport",
     "WrapperConfig",

@@ -1,0 +1,1 @@
+"""Trackers: where a run's window metrics and shifts go besides its trace."""
