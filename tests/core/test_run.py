@@ -102,6 +102,7 @@ def test_json_is_one_strict_object_whatever_the_environment_reports() -> None:
         "regimes": ["baseline"],
         "stationary": True,
         "trace_path": str(Path.cwd() / "runs" / "one" / "traces.jsonl"),
+        "export_path": None,
         "provenance": {"path": "worlds/7", "load": 0.5, "limit": None},
         "last_window": {},
     }

@@ -12,7 +12,7 @@ import logging
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ import numpy as np
 
 from skyfall_core.base import RolloutWindow, Transition
 from skyfall_core.building import build_provider, checked, prepared, reward_spec
+from skyfall_core.bundle.planning import PlannedExport
+from skyfall_core.bundle.writing import spaces_document
 from skyfall_core.checkpoints import ALGORITHM, Checkpoint
 from skyfall_core.config import ExperimentConfig
 from skyfall_core.construction import build_algorithm, spaces_of
@@ -29,8 +31,17 @@ from skyfall_core.errors import CheckpointError, EnvironmentFailedError, RunErro
 from skyfall_core.protocols import regime_origin_from_info
 from skyfall_core.recording import RunDirectory
 from skyfall_core.rollout import RolloutCollector
-from skyfall_core.run_directory import RunState, check_document, read_windows, run_state, trace_path_for
+from skyfall_core.run_directory import (
+    RunState,
+    check_document,
+    read_windows,
+    run_state,
+    trace_path_for,
+    write_spaces,
+)
 from skyfall_core.trace import TraceMode, TraceWriter
+from skyfall_core.trackers.base import TrackedRun
+from skyfall_core.trackers.tracking import build_trackers
 
 __all__ = [
     "RunResult",
@@ -144,7 +155,7 @@ class ShiftDetector:
         return None if origin is None else str(origin)
 
 
-def run_experiment(  # noqa: C901, PLR0912, PLR0915 - the order of a run in one place
+def run_experiment(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a run in its order; the names are documented
     config: ExperimentConfig,
     *,
     trace_path: str | Path | None = None,
@@ -153,6 +164,8 @@ def run_experiment(  # noqa: C901, PLR0912, PLR0915 - the order of a run in one 
     trace_mode: TraceMode | str = TraceMode.CREATE,
     on_window: Callable[[WindowReport], None] | None = None,
     should_stop: Callable[[], bool] | None = None,
+    export_dir: str | Path | None = None,
+    export_external: str | Path | None = None,
 ) -> RunResult:
     """Run one experiment to its step budget.
 
@@ -168,10 +181,13 @@ def run_experiment(  # noqa: C901, PLR0912, PLR0915 - the order of a run in one 
         on_window: Called after each window's update.
         should_stop: Asked after each window; when it says so, a checkpoint is written and the run
             ends in `KeyboardInterrupt`.
+        export_dir: Where to write an export bundle when the run is done, before the environment is
+            closed; a bundle that is there is replaced where the trace is.
+        export_external: Where its weights go if not into it (`skyfall_core.bundle.export_bundle`).
 
     Raises:
-        InputError: If something the configuration names cannot be built, a trace is in the way, or a
-            checkpoint is another document's.
+        InputError: If something the configuration names cannot be built, a trace or a bundle is in the
+            way, the policy cannot be exported, or a checkpoint is another document's.
         RunError: If the run fails on its way; everything before is in the trace.
     """
     mode = TraceMode(trace_mode)
@@ -180,14 +196,25 @@ def run_experiment(  # noqa: C901, PLR0912, PLR0915 - the order of a run in one 
         if env is not None:
             stack.enter_context(_closing(env))
         directory = RunDirectory(path, config, mode) if path is not None and trace_path is None else None
+        export = PlannedExport(
+            directory=export_dir,
+            external=export_external,
+            config=config,
+            run_dir=None if directory is None else directory.trace.parent,
+            overwrite=mode is not TraceMode.CREATE,
+        )
         if path is not None:
             TraceWriter.check(path, mode)
         if directory is not None:
             check_document(directory.trace)
             finished = directory.finished()
             if finished is not None:
-                return finished
+                return replace(finished, export_path=export.write_finished())
+        export.check_place()
         found = None if directory is None else directory.checkpoint()
+        resumed_at = None if found is None else found.step
+        tracked = TrackedRun.of(config, None if path is None else path.parent, resumed_at)
+        tracking = build_trackers(config.trackers, tracked)
         provider = build_provider(config.regime)
         prepare = partial(prepared, reward_spec(config.reward), provider)
         if env is not None:
@@ -197,6 +224,7 @@ def run_experiment(  # noqa: C901, PLR0912, PLR0915 - the order of a run in one 
             stack.enter_context(_closing(env))
         built = build_algorithm(config.algorithm, spaces_of(env)) if algorithm is None else algorithm
         learner = checked(built)
+        export.check_policy(learner)
         collector = RolloutCollector(
             env,
             learner.policy,
@@ -221,21 +249,34 @@ def run_experiment(  # noqa: C901, PLR0912, PLR0915 - the order of a run in one 
                 writer.mark_resumed()
             if directory is not None:
                 stack.enter_context(directory.begin(writer, config, found))
+                write_spaces(path, spaces_document(spaces_of(env)))
+        stack.enter_context(tracking).begin()
         metrics, regimes = _earlier(directory, found)
-        for report in _learn(collector.windows(config.rollout.total_steps), life, collector.step_index):
+        windows = collector.windows(config.rollout.total_steps)
+        for report in _learn(windows, life, collector.step_index, tracking.shift):
             metrics.append(dict(report.metrics))
             regimes.update(dict.fromkeys(report.regimes))
             if directory is not None:
                 directory.report(asdict(report))
                 stopping = should_stop is not None and should_stop()
                 directory.checkpoint_if_due(life, list(regimes), at_once=stopping)
+            tracking.window(report)
             if on_window is not None:
                 on_window(report)
             if should_stop is not None and should_stop() and report.steps < config.rollout.total_steps:
                 raise KeyboardInterrupt(f"stopped after step {report.steps - 1}")
+        if directory is not None and export_dir is not None:
+            directory.score()  # so that the bundle holds it
         result = RunResult(
-            str(config.run.name), collector.step_index, metrics, tuple(regimes), dict(collector.run), path
+            str(config.run.name),
+            collector.step_index,
+            metrics,
+            tuple(regimes),
+            dict(collector.run),
+            path,
+            export.write(env, learner, collector.step_index),
         )
+        tracking.finish(result)
     if directory is not None:
         directory.finish(result)
     return result
@@ -312,7 +353,9 @@ class Life:
         return exact
 
 
-def _learn(windows: Iterator[RolloutWindow], life: Life, steps: int) -> Iterator[WindowReport]:
+def _learn(
+    windows: Iterator[RolloutWindow], life: Life, steps: int, on_shift: Callable[[Mapping[str, Any]], None]
+) -> Iterator[WindowReport]:
     """Let the algorithm learn from each window, and say how far the run is."""
     algorithm = life.algorithm
     on_regime_shift = getattr(algorithm, "on_regime_shift", None)
@@ -323,6 +366,7 @@ def _learn(windows: Iterator[RolloutWindow], life: Life, steps: int) -> Iterator
             for shift in life.shifts(window):
                 if on_regime_shift is not None:
                     on_regime_shift(shift)
+                on_shift(shift)
             doing = "update"
             metrics = dict(algorithm.update(window))
         except SkyfallError:

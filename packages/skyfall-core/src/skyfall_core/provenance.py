@@ -51,18 +51,19 @@ def environment_record(config: ExperimentConfig) -> dict[str, Any]:
     """Versions, platform, git revision and seeds behind a run of `config`.
 
     Returns:
-        `python`, `platform`, `machine`, `cpus`; `packages`, name to version: this package's, what it
-        works with, and every distribution that provides a plugin the document names; `git`, the
-        revision checked out in the working directory, with `-dirty` for uncommitted changes, or None;
-        `seeds`, every seed in the document by its dotted path.
+        `python`, `implementation`, `platform`, `machine`, `cpus`; `packages`, name to version: this
+        package's, what it works with, and every distribution that provides a plugin the document names;
+        `git_revision`, what is checked out in the working directory, with `-dirty` for uncommitted
+        changes, or None; `seeds`, every seed in the document by its dotted path.
     """
     return {
         "python": platform.python_version(),
+        "implementation": platform.python_implementation(),
         "platform": platform.platform(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "packages": dict(_versions(config)),
-        "git": git_revision(Path.cwd()),
+        "git_revision": git_revision(Path.cwd()),
         "seeds": _seeds(config),
     }
 
@@ -115,8 +116,8 @@ def _seeds(config: ExperimentConfig) -> dict[str, Any]:
 
     def leaf(dotted: str, value: Any) -> None:
         key = dotted.rpartition(".")[2]
-        if key == "seed" or key.endswith("_seed"):
+        if (key == "seed" or key.endswith("_seed")) and isinstance(value, int | None):
             seeds[dotted] = value
 
-    with_leaves(config.model_dump(mode="json"), leaf)
+    with_leaves(config.model_dump(), leaf)
     return seeds

@@ -19,6 +19,7 @@ from skyfall_core.checkpoints import (
 from skyfall_core.config import ExperimentConfig
 from skyfall_core.errors import CheckpointError, TraceError
 from skyfall_core.run_directory import (
+    SCORECARD_FILE,
     WINDOWS_FILE,
     Result,
     RunState,
@@ -159,9 +160,14 @@ class RunDirectory:
         except Exception as error:  # noqa: BLE001 - foreign code writes itself down here
             self._say(f"no checkpoint could be written: {type(error).__name__}: {error}")
 
+    def score(self) -> None:
+        """Score the trace, unless this run has."""
+        if not self.trace.with_name(SCORECARD_FILE).exists():  # that of an earlier run is gone by now
+            write_scorecard(self.trace)
+
     def finish(self, result: RunResult) -> None:
         """Score the trace and say that the run is finished, in this order."""
-        write_scorecard(self.trace)
+        self.score()
         provenance = dict(result.provenance)
         write_result(self.trace, Result(result.steps, list(result.regimes), provenance, self._document))
 

@@ -1,7 +1,8 @@
 """What a run leaves in its directory, and what it finds there.
 
 config.yaml        the document with everything filled in
-environment.json   versions, platform and git revision; no variable, host name or secret
+environment.json   versions, platform, git revision and seeds; no variable, host name or secret
+spaces.json        the observation and the action space
 traces.jsonl       every step
 windows.jsonl      every update
 checkpoints/       where the run can go on from
@@ -14,12 +15,9 @@ from __future__ import annotations
 import json
 import logging
 import os
-import platform
-import subprocess
 import sys
 from collections.abc import Mapping
 from enum import Enum
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from skyfall_core.checkpoints import sync_folder
 from skyfall_core.config import ExperimentConfig
 from skyfall_core.errors import ConfigError, TraceError
 from skyfall_core.plugins import Group
+from skyfall_core.provenance import ENVIRONMENT_FILE, environment_json
 from skyfall_core.trace import TRACE_FILE, plain
 
 __all__ = [
@@ -37,6 +36,7 @@ __all__ = [
     "ENVIRONMENT_FILE",
     "RESULT_FILE",
     "SCORECARD_FILE",
+    "SPACES_FILE",
     "WINDOWS_FILE",
     "Result",
     "RunState",
@@ -52,13 +52,11 @@ __all__ = [
     "write_environment",
     "write_result",
     "write_scorecard",
+    "write_spaces",
 ]
 
 CONFIG_FILE = "config.yaml"
 """Name of the resolved document inside a run's directory."""
-
-ENVIRONMENT_FILE = "environment.json"
-"""Name of the file that says what the run ran on."""
 
 RESULT_FILE = "result.json"
 """Name of the file that is written when a run is finished."""
@@ -66,16 +64,15 @@ RESULT_FILE = "result.json"
 SCORECARD_FILE = "scorecard.json"
 """Name of the file that holds the metrics."""
 
+SPACES_FILE = "spaces.json"
+"""Name of the file that holds the observation and action space."""
+
 WINDOWS_FILE = "windows.jsonl"
 """Name of the file with one line an update."""
 
 RESOLVED = "# Written by a run: its document with everything filled in.\n"
 """The resolved document's first line, by which a run knows that it may be replaced."""
 
-_PACKAGES = (
-    *("skyfall-crl", "skyfall-core", "skyfall-metrics", "skyfall-torch", "skyfall-morpheus"),
-    *("gymnasium", "numpy", "msgspec", "pydantic", "torch", "transformers", "peft", "safetensors"),
-)
 _log = logging.getLogger(__name__)
 
 
@@ -157,16 +154,16 @@ def write_environment(trace: Path, config: ExperimentConfig) -> None:
     Raises:
         TraceError: If it cannot be written.
     """
-    content = {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "packages": {name: found for name in _PACKAGES if (found := _version(name)) is not None},
-        "git_revision": _git_revision(),
-        "seed": config.run.seed,
-    }
-    _write_whole(trace.with_name(ENVIRONMENT_FILE), json.dumps(content, indent=2).encode() + b"\n")
+    _write_whole(trace.with_name(ENVIRONMENT_FILE), environment_json(config))
+
+
+def write_spaces(trace: Path, content: bytes) -> None:
+    """Write the spaces beside the trace, so that a finished run is exported without its environment.
+
+    Raises:
+        TraceError: If they cannot be written.
+    """
+    _write_whole(trace.with_name(SPACES_FILE), content)
 
 
 def write_result(trace: Path, result: Result) -> None:
@@ -245,23 +242,6 @@ def _plain_or_text(value: Any) -> Any:
         return plain(value)
     except TypeError:
         return str(value)
-
-
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _git_revision() -> str | None:
-    """The revision checked out in the working directory, if it is in a repository."""
-    command = ["git", "rev-parse", "HEAD"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False)  # noqa: S603 - fixed words
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
 
 
 def _write_whole(path: Path, content: bytes) -> None:

@@ -24,13 +24,13 @@ from skyfall_core.bundle.contents import checked_name, refuse_pickles, verify_fi
 from skyfall_core.bundle.manifest import MANIFEST_FILE, Manifest, read_manifest
 from skyfall_core.bundle.restoring import restore_policy
 from skyfall_core.bundle.spaces import space_from_json
-from skyfall_core.bundle.writing import CONFIG_FILE, SCORECARD_FILE, SPACES_FILE
 from skyfall_core.construction import Spaces
 from skyfall_core.documents import Document, read_document
 from skyfall_core.errors import BundleError
 from skyfall_core.provenance import ENVIRONMENT_FILE
+from skyfall_core.run_directory import CONFIG_FILE, SCORECARD_FILE, SPACES_FILE
 
-__all__ = ["Bundle", "load_bundle"]
+__all__ = ["Bundle", "load_bundle", "read_spaces"]
 
 
 class Bundle:
@@ -54,7 +54,7 @@ class Bundle:
         self.manifest = manifest
         self._document: Document = read_document(path / CONFIG_FILE)
         self.config: Mapping[str, Any] = self._document.content
-        self._spaces = _read_spaces(path / SPACES_FILE)
+        self._spaces = read_spaces(path / SPACES_FILE)
         self.observation_space: Space[Any] | None = self._spaces.observation_space
         self.action_space: Space[Any] | None = self._spaces.action_space
         self.provenance: Mapping[str, Any] = _read_mapping(path / ENVIRONMENT_FILE) or {}
@@ -126,7 +126,12 @@ def _checked_weights(folder: Path, manifest: Manifest, external: str | os.PathLi
     return place
 
 
-def _read_spaces(path: Path) -> Spaces:
+def read_spaces(path: Path) -> Spaces:
+    """The spaces in a `spaces.json`.
+
+    Raises:
+        BundleError: If it is damaged.
+    """
     told = _read_mapping(path) or {}
     return Spaces(*(_space(path, told, name) for name in Spaces._fields))
 

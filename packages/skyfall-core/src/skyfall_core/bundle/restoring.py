@@ -28,33 +28,44 @@ from skyfall_core.errors import BundleError, SkyfallError
 from skyfall_core.protocols import SAVED
 from skyfall_core.validation import explain
 
-__all__ = ["restore_policy", "save_policy"]
+__all__ = ["how_to_restore", "restore_policy", "save_policy"]
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def how_to_restore(algorithm: Any, config: AlgorithmConfig) -> PolicyRecord:
+    """How the algorithm's policy will be made again. Writes nothing, so a run can ask before it begins.
+
+    Raises:
+        InputError: If the policy cannot be saved, or not be restored from what it saves.
+    """
+    policy = algorithm.policy
+    name = f"{type(policy).__module__}:{type(policy).__qualname__}"
+    if config.policy is not None and _has(policy, "save"):
+        if _has(policy, "kwargs_to_restore"):
+            return PolicyRecord("kwargs", name, dict(policy.kwargs_to_restore(config.policy.kwargs)))
+        if _has(policy, "load"):
+            return PolicyRecord("policy", name)
+        remedy = "give it load(path) or kwargs_to_restore(kwargs)"
+        raise BundleError(f"policy {name} has save() and nothing that reads it back; {remedy}")
+    if _has(algorithm, "save_checkpoint") and _has(algorithm, "load_checkpoint"):
+        return PolicyRecord("algorithm", name)
+    remedy = "give the policy save(path) and load(path), or the algorithm save_checkpoint and load_checkpoint"
+    raise BundleError(f"policy {name} of {type(algorithm).__name__} cannot be saved; {remedy}")
 
 
 def save_policy(algorithm: Any, config: AlgorithmConfig, place: Path) -> PolicyRecord:
     """Write the algorithm's policy to `place`, which does not exist yet, and say how to restore it.
 
     Raises:
-        BundleError: If the policy cannot be saved, or not be restored from what it saves.
+        InputError: As `how_to_restore`, or if saving fails or writes nothing.
     """
-    policy = algorithm.policy
-    name = f"{type(policy).__module__}:{type(policy).__qualname__}"
-    if config.policy is not None and _has(policy, "save"):
-        if not _has(policy, "kwargs_to_restore") and not _has(policy, "load"):
-            remedy = "give it load(path) or kwargs_to_restore(kwargs)"
-            raise BundleError(f"policy {name} has save() and nothing that reads it back; {remedy}")
-        record = PolicyRecord("policy", name)
-        if _has(policy, "kwargs_to_restore"):
-            record = PolicyRecord("kwargs", name, dict(policy.kwargs_to_restore(config.policy.kwargs)))
-        _written(f"{name}.save", policy.save, place)
-        return record
-    if _has(algorithm, "save_checkpoint") and _has(algorithm, "load_checkpoint"):
+    record = how_to_restore(algorithm, config)
+    if record.restored_by == "algorithm":
         _written(f"{type(algorithm).__name__}.save_checkpoint", algorithm.save_checkpoint, place)
-        return PolicyRecord("algorithm", name)
-    remedy = "give the policy save(path) and load(path), or the algorithm save_checkpoint and load_checkpoint"
-    raise BundleError(f"policy {name} of {type(algorithm).__name__} cannot be saved; {remedy}")
+    else:
+        _written(f"{record.class_name}.save", algorithm.policy.save, place)
+    return record
 
 
 def restore_policy(

@@ -35,19 +35,14 @@ from skyfall_core.config import ExperimentConfig
 from skyfall_core.construction import Spaces, spaces_of
 from skyfall_core.errors import BundleError
 from skyfall_core.provenance import ENVIRONMENT_FILE, environment_json
+from skyfall_core.run_directory import CONFIG_FILE, SCORECARD_FILE, SPACES_FILE
 
 __all__ = [
-    "CONFIG_FILE",
-    "SCORECARD_FILE",
-    "SPACES_FILE",
     "check_export",
     "export_bundle",
     "spaces_document",
 ]
 
-CONFIG_FILE = "config.yaml"
-SPACES_FILE = "spaces.json"
-SCORECARD_FILE = "scorecard.json"
 WEIGHTS = "weights"
 """Where weights lie in a bundle that holds its own."""
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from skyfall_core import __version__, plugins
+from skyfall_core.cli.export import export
 from skyfall_core.cli.plugins import list_plugins
 from skyfall_core.cli.reporting import guarded
 from skyfall_core.cli.run import run
@@ -22,6 +23,7 @@ __all__ = ["build_app"]
 BUILT_IN: dict[str, Callable[..., None]] = {
     "run": run,
     "sweep": sweep,
+    "export": export,
     "validate": validate,
     "plugins": list_plugins,
 }

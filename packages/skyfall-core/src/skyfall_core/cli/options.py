@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Document", "Overwrite", "Quiet", "Resume", "Settings"]
+__all__ = ["AsJson", "Document", "External", "Overwrite", "Quiet", "Resume", "Settings"]
 
 Document = Annotated[Path, typer.Argument(metavar="DOCUMENT", help="A YAML file.", show_default=False)]
 """The document a command works on."""
@@ -27,6 +27,12 @@ Resume = Annotated[
     bool, typer.Option("--resume", help="Go on from the newest checkpoint; a finished run stays as it is.")
 ]
 """Leave to continue a recorded run."""
+
+External = Annotated[
+    Path | None,
+    typer.Option("--external", metavar="PATH", help="Keep the bundle's weights at PATH, outside of it."),
+]
+"""Where an export bundle's weights go."""
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no closing remarks.")]
 """Results only."""

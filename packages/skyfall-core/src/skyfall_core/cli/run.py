@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from skyfall_core import plugins
-from skyfall_core.cli.options import AsJson, Document, Overwrite, Quiet, Resume, Settings
+from skyfall_core.cli.options import AsJson, Document, External, Overwrite, Quiet, Resume, Settings
 from skyfall_core.cli.progress import progress_of
 from skyfall_core.cli.reporting import interruptible, say
 from skyfall_core.errors import ConfigError, RunError
@@ -33,6 +33,11 @@ def run(
     resume: Resume = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="DIR", help="Write the trained policy into an export bundle."),
+    ] = None,
+    external: External = None,
 ) -> None:
     """Run one experiment, record it, and print its scorecard."""
     from skyfall_core.config import load_config  # noqa: PLC0415 - kept out of --help
@@ -40,10 +45,23 @@ def run(
 
     if overwrite and resume:
         raise ConfigError("--overwrite and --resume exclude each other; give one of them")
+    if external is not None and export is None:
+        raise ConfigError(f"--external {external}: says where a bundle's weights go; give --export too")
     experiment = load_config(config, settings or ())
     again = ["skyfall", "run", str(config), *(f"--set={value}" for value in settings or ()), "--resume"]
+    again += [f"--export={export}"] if export is not None else []
+    again += [f"--external={external}"] if external is not None else []
     mode = TraceMode.OVERWRITE if overwrite else TraceMode.RESUME if resume else TraceMode.CREATE
-    result = run_and_tell(experiment, mode=mode, quiet=quiet, again=shlex.join(again))
+    result = run_and_tell(
+        experiment,
+        mode=mode,
+        quiet=quiet,
+        again=shlex.join(again),
+        export_dir=export,
+        export_external=external,
+    )
+    if result.export_path is not None and not quiet:
+        say(f"exported {shown(result.export_path)}")
     if as_json:
         typer.echo(_as_json(result))
     elif result.trace_path is None:
@@ -59,6 +77,8 @@ def run_and_tell(
     quiet: bool,
     mode: TraceMode | None = None,
     again: str | None = None,
+    export_dir: Path | None = None,
+    export_external: Path | None = None,
 ) -> RunResult:
     """Run one experiment with progress; say where the record is when it stops early.
 
@@ -68,6 +88,8 @@ def run_and_tell(
         quiet: Whether to show no progress.
         mode: What to do about a trace that is already there.
         again: The command that goes on with the run, for who interrupts it.
+        export_dir: As `run_experiment` takes it.
+        export_external: As `run_experiment` takes it.
     """
     from skyfall_core.experiment import run_experiment, trace_path_for  # noqa: PLC0415
     from skyfall_core.trace import TraceMode  # noqa: PLC0415
@@ -81,7 +103,14 @@ def run_and_tell(
             interruptible(grace) as should_stop,
             progress_of(str(experiment.run.name), budget, quiet=quiet) as on_window,
         ):
-            return run_experiment(experiment, trace_mode=mode, on_window=on_window, should_stop=should_stop)
+            return run_experiment(
+                experiment,
+                trace_mode=mode,
+                on_window=on_window,
+                should_stop=should_stop,
+                export_dir=export_dir,
+                export_external=export_external,
+            )
     except SystemExit as error:  # foreign code that exits would end a run, or a sweep, as if all were well
         raise RunError(f"{experiment.run.name}: what it runs called exit({error.code!r})") from error
     except KeyboardInterrupt:
@@ -136,6 +165,7 @@ def _as_json(result: RunResult) -> str:
         "regimes": result.regimes,
         "stationary": result.stationary,
         "trace_path": result.trace_path,
+        "export_path": result.export_path,
         "provenance": result.provenance,
         "last_window": result.window_metrics[-1] if result.window_metrics else {},
     }

@@ -55,7 +55,7 @@ class TrackedRun:
         cls, config: ExperimentConfig, directory: Path | None = None, resumed_at: int | None = None
     ) -> TrackedRun:
         """What trackers are told about a run of `config`."""
-        run, document = config.run, without_secrets(config.model_dump(mode="json", exclude_none=True))
+        run, document = config.run, without_secrets(config.model_dump(exclude_none=True))
         return cls(str(run.name), str(run.algorithm_id), run.task, run.seed, directory, document, resumed_at)
 
 
@@ -111,12 +111,14 @@ def metrics_of(report: WindowReport) -> dict[str, float]:
 
 
 def without_secrets(document: Any) -> Any:
-    """`document` with the values of keys that name a secret hidden, and names cut out of addresses."""
+    """`document` as plain values, those of keys that name a secret hidden, names cut out of addresses."""
 
     def leaf(dotted: str, value: Any) -> Any:
         key = re.sub(r"\[\d+\]$", "", dotted).rpartition(".")[2].lower().replace("-", "_")
         if value is not None and (key.endswith(_SECRET_ENDS) or set(key.split("_")) & _SECRET_WORDS):
             return HIDDEN
-        return _USER_IN_ADDRESS.sub("", value) if isinstance(value, str) else value
+        if isinstance(value, bool | int | float | None):
+            return value
+        return _USER_IN_ADDRESS.sub("", str(value))  # what is no plain value is told as text
 
     return with_leaves(document, leaf)
