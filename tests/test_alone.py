@@ -142,6 +142,57 @@ def test_wheels_install_with_pip_and_run_the_quickstart(tmp_path: Path) -> None:
     call(programs / "python", "-c", "import skyfall_crl.train, skyfall_crl.metrics", cwd=tmp_path)
 
 
+WORLD = """
+import gymnasium
+
+class World(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1.0, 1.0, (2,))
+    action_space = gymnasium.spaces.Discrete(3, start=5)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        return self.observation_space.sample(), float(action == 6), False, False, {}
+"""
+ACTS = """
+import importlib.util, json, sys
+from skyfall_core.bundle import load_bundle
+bundle = load_bundle(sys.argv[1])
+actions = [int(bundle.act([0.1, 0.2])) for _ in range(200)]
+print(json.dumps([importlib.util.find_spec("somebodys_world") is None, min(actions), max(actions), actions.count(6)]))
+"""
+
+
+def test_core_alone_acts_from_a_bundle_whose_environment_is_nowhere(tmp_path: Path) -> None:
+    """Trained where a world can be imported, used in an environment that holds one wheel."""
+    (tmp_path / "somebodys_world.py").write_text(WORLD)
+    document = tmp_path / "far.yaml"
+    document.write_text(
+        "environment: {id: 'somebodys_world:World'}\n"
+        "algorithm: {name: actor-critic, kwargs: {temperature: 0.5}}\n"
+        "rollout: {window_steps: 100, total_steps: 2000}\n"
+        "run: {name: far, seed: 0, output_dir: runs}\n"
+    )
+    bundle = tmp_path / "bundle"
+    train = (Path(sys.executable).with_name("skyfall"), "run", document, "--export", bundle, "--quiet")
+    here = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    subprocess.run(list(map(str, train)), cwd=tmp_path, env=here, capture_output=True, check=True)
+
+    wheels, environment = tmp_path / "wheels", tmp_path / "environment"
+    call(uv(), "build", "--wheel", "--package", "skyfall-core", "--out-dir", wheels)
+    call(uv(), "venv", "--python", sys.executable, environment)
+    (wheel,) = wheels.glob("*.whl")
+    call(uv(), "pip", "install", "--python", environment / "bin/python", wheel)
+    elsewhere = shutil.copytree(bundle, tmp_path / "elsewhere/bundle")
+    done = call(environment / "bin/python", "-W", "error", "-c", ACTS, elsewhere, cwd=elsewhere.parent)
+    gone, lowest, highest, best = json.loads(done.stdout)
+    assert gone
+    assert 5 <= lowest <= highest <= 7
+    assert best > 100  # a third by chance: what it learned came along
+
+
 def test_plugin_of_a_third_party_runs_from_yaml(tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     call(uv(), "venv", "--python", sys.executable, environment)
@@ -156,10 +207,11 @@ def test_plugin_of_a_third_party_runs_from_yaml(tmp_path: Path) -> None:
         for plugin in members
         if plugin["distribution"] == "skyfall-thermostat"
     }
-    assert ours == {"table-q": "1.2.3", "thermostat": "1.2.3", "day-night": "1.2.3"}
+    assert ours == {"table-q": "1.2.3", "thermostat": "1.2.3", "day-night": "1.2.3", "diary": "1.2.3"}
 
     document = PLUGIN / "thermostat.yaml"
-    call(skyfall, "run", document, "--set", f"run.output_dir={tmp_path}", cwd=tmp_path)
+    bundle = tmp_path / "bundle"
+    call(skyfall, "run", document, "--set", f"run.output_dir={tmp_path}", "--export", bundle, cwd=tmp_path)
     record = rows(tmp_path / "thermostat")
     assert [row["step"] for row in record if row["boundary"]] == [1000, 2000, 3000]
     assert [row["regime_id"] for row in record[::1000]] == ["day", "night", "day", "night"]
@@ -167,3 +219,12 @@ def test_plugin_of_a_third_party_runs_from_yaml(tmp_path: Path) -> None:
         sum(row["reward"] for row in record[start : start + 1000]) for start in (0, 2000)
     )
     assert second_day > first_day / 2  # rewards are negative: less than half of the discomfort is left
+    diary = (tmp_path / "thermostat/diary.txt").read_text().splitlines()
+    assert diary[:2] == ["thermostat begins.", "Step 1000: day gives way to night."]
+    assert diary[-1].startswith("It lasted 4000 steps; the best window earned -")
+
+    act = "import sys; from skyfall_core.bundle import load_bundle; print(load_bundle(sys.argv[1]).act([18.0]))"
+    assert call(python, "-c", act, bundle, cwd=tmp_path).stdout.strip() in {"0", "1"}
+    call(uv(), "pip", "uninstall", "--python", python, "skyfall-thermostat")
+    absent = call(python, "-c", act, bundle, cwd=tmp_path, status=1)
+    assert "unknown algorithm 'table-q'" in absent.stderr
