@@ -40,6 +40,8 @@ REST = {
     "rollout": {"total_steps": 10},
     "run": {"seed": 0},
 }
+PROGRAMS = {"README.md", "bundles.md"}
+"""Pages whose Python blocks are whole programs."""
 FENCE = re.compile(r"^( *)```(?P<language>\w+)[^\n]*\n(?P<text>.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
@@ -134,9 +136,9 @@ def test_shown_scorecard_has_the_rows_that_a_run_prints(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [pytest.param(text, id=str(page)) for page, text in blocks("python") if page.name == "README.md"],
+    [pytest.param(text, id=str(page)) for page, text in blocks("python") if page.name in PROGRAMS],
 )
-def test_readme_program_runs(text: str, tmp_path: Path) -> None:
+def test_shown_program_runs(text: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False
     )
