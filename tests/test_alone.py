@@ -161,7 +161,8 @@ import importlib.util, json, sys
 from skyfall_core.bundle import load_bundle
 bundle = load_bundle(sys.argv[1])
 actions = [int(bundle.act([0.1, 0.2])) for _ in range(200)]
-print(json.dumps([importlib.util.find_spec("somebodys_world") is None, min(actions), max(actions), actions.count(6)]))
+gone = importlib.util.find_spec("somebodys_world") is None
+print(json.dumps([gone, min(actions), max(actions), actions.count(6)]))
 """
 
 
@@ -223,7 +224,7 @@ def test_plugin_of_a_third_party_runs_from_yaml(tmp_path: Path) -> None:
     assert diary[:2] == ["thermostat begins.", "Step 1000: day gives way to night."]
     assert diary[-1].startswith("It lasted 4000 steps; the best window earned -")
 
-    act = "import sys; from skyfall_core.bundle import load_bundle; print(load_bundle(sys.argv[1]).act([18.0]))"
+    act = "import sys; from skyfall_core.bundle import *; print(load_bundle(sys.argv[1]).act([18.0]))"
     assert call(python, "-c", act, bundle, cwd=tmp_path).stdout.strip() in {"0", "1"}
     call(uv(), "pip", "uninstall", "--python", python, "skyfall-thermostat")
     absent = call(python, "-c", act, bundle, cwd=tmp_path, status=1)
