@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from skyfall_core import plugins
 from skyfall_core.bundle import load_bundle
 from skyfall_core.cli.app import build_app
-from skyfall_core.config import ExperimentConfig
+from skyfall_core.config import ExperimentConfig, TrackerConfig
 from skyfall_core.errors import BundleError, ConfigError, RunError
 from skyfall_core.experiment import run_experiment
 from skyfall_core.plugins import Group
@@ -292,7 +292,9 @@ def test_a_resumed_runs_tables_are_those_of_a_run_that_was_never_stopped(tmp_pat
 
     with pytest.raises(KeyboardInterrupt):
         run_experiment(config("stopped"), on_window=stop)
-    run_experiment(config("stopped"), trace_mode="resume")
+    another = TrackerConfig(name="csv", params={"directory": str(tmp_path / "tables")})
+    watched = config("stopped").model_copy(update={"trackers": [TrackerConfig(name="csv"), another]})
+    run_experiment(watched, trace_mode="resume")  # who follows a run is no part of what it does
     run_experiment(config("whole"))
     for name in ("windows.csv", "shifts.csv"):
         stopped, whole = (tmp_path / folder / "run" / name for folder in ("stopped", "whole"))

@@ -40,7 +40,10 @@ CHECKPOINTS = "checkpoints"
 FREE_KEYS = frozenset(
     {"rollout.total_steps", "run.checkpoint_every", "run.checkpoints_kept", "run.output_dir"}
 )
-"""Keys of the document that may differ between the run that wrote a checkpoint and one that reads it."""
+"""Keys of the document that may differ between the run that wrote a checkpoint and one that reads it.
+
+What follows a run (`trackers`) changes nothing in it, so it may differ too.
+"""
 
 _MANIFEST, _STATE, _VERSION = "manifest.json", "state.json", 1
 _log = logging.getLogger(__name__)
@@ -148,7 +151,11 @@ def newest_checkpoint(run_directory: Path, lengths: Mapping[str, int]) -> Checkp
 def differing_keys(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What differs between two documents, as `dotted.path: then → now`, free keys apart."""
     before, after = dict(_leaves(then)), dict(_leaves(now))
-    keys = [key for key in sorted({*before, *after}) if key not in FREE_KEYS]
+    keys = [
+        key
+        for key in sorted({*before, *after})
+        if key not in FREE_KEYS and key.partition("[")[0] != "trackers"
+    ]
     return [
         f"{key}: {_shown(before, key)} in the checkpoint, {_shown(after, key)} now"
         for key in keys

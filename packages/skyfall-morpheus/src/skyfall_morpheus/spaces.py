@@ -51,6 +51,11 @@ class ActionSpace(Space[Any]):
         size = json_size(x) if isinstance(x, str | dict) else None
         return size is not None and size <= LARGEST_ACTION
 
+    def json_schema(self) -> dict[str, Any]:
+        """What an export bundle says of an action; the limit of its size has no word in a schema."""
+        tool = {"type": "object", "properties": {"tool": {"examples": list(self.tools)}}}
+        return {"anyOf": [{"type": "string", "maxLength": LARGEST_ACTION}, tool]}
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ActionSpace) and self.tools == other.tools
 
@@ -85,6 +90,10 @@ class StateSpace(Space[Any]):
         """Whether `x` is a JSON object within the limit."""
         size = json_size(x) if isinstance(x, dict) else None
         return size is not None and size <= self.limit
+
+    def json_schema(self) -> dict[str, Any]:
+        """What an export bundle says of a state; the limit of its size has no word in a schema."""
+        return {"type": "object"}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, StateSpace) and self.limit == other.limit
