@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from skyfall_core import plugins
 from skyfall_core.cli.app import build_app
 from skyfall_core.cli.run import shown
-from skyfall_core.run_directory import CONFIG_FILE
 from skyfall_core.plugins import Group
+from skyfall_core.run_directory import CONFIG_FILE
 
 DOCUMENT = """
 environment: {{id: "parts:World", kwargs: {{fails_at: {fails_at}}}}}

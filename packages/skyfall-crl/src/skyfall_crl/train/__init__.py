@@ -20,9 +20,11 @@ from skyfall_crl.train.config import (
 )
 from skyfall_crl.train.experiment import (
     RunResult,
+    RunState,
     ShiftDetector,
     WindowReport,
     run_experiment,
+    run_state,
     trace_path_for,
 )
 from skyfall_crl.train.plasticity import effective_rank_entropy, stable_rank
@@ -33,6 +35,8 @@ from skyfall_crl.train.protocols import (
     DescribesRuns,
     RestorablePolicy,
     RestoredByKwargs,
+    ResumesWorlds,
+    SavesState,
     capability,
     describe_run,
     record_from_info,
@@ -58,12 +62,15 @@ __all__ = [
     "RegimeConfig",
     "RestorablePolicy",
     "RestoredByKwargs",
+    "ResumesWorlds",
     "RewardConfig",
     "RolloutCollector",
     "RolloutConfig",
     "RolloutWindow",
     "RunConfig",
     "RunResult",
+    "RunState",
+    "SavesState",
     "ShiftDetector",
     "SweepConfig",
     "TrackerConfig",
@@ -85,6 +92,7 @@ __all__ = [
     "regime_origin_from_info",
     "registry",
     "run_experiment",
+    "run_state",
     "stable_rank",
     "trace_path_for",
 ]
