@@ -45,14 +45,13 @@ def thread_budget(jobs: int, cpus: int | None = None) -> dict[str, str]:
         cpus: Threads a cell asked for; None gives it cores // jobs, at least one.
 
     Returns:
-        A number for every library that starts threads; one that the user set lower is left.
+        A number for every library that starts threads. One that the user set lower is left, and
+        `OMP_NUM_THREADS` bounds the others too: a library with more threads than its neighbor spins.
     """
     share = max(_cores() // jobs, 1) if cpus is None else cpus
-    budget = {}
-    for name in THREAD_VARIABLES:
-        given = os.environ.get(name, "")
-        budget[name] = str(min(share, int(given)) if given.isdigit() and int(given) else share)
-    return budget
+    given = {name: int(text) for name in THREAD_VARIABLES if (text := os.environ.get(name, "")).isdigit()}
+    bound = min(share, given.get("OMP_NUM_THREADS") or share)
+    return {name: str(min(bound, given.get(name) or bound)) for name in THREAD_VARIABLES}
 
 
 def _cores() -> int:

@@ -60,19 +60,25 @@ def main() -> None:
     worker = os.getpid()
     gc.freeze()  # what was imported is never collected, so its memory stays shared with every fork
     with _wakened_by_children() as wakened:
-        for content in _orders(sys.stdin.buffer):
-            pid = os.fork()
-            if pid == 0:
-                break
-            _serve(pid, messages, wakened)
-        else:
-            return
+        content = _next_fork(messages, wakened)
+    if content is None:
+        return
     _become_cell(worker)
     _run(content, messages)
     atexit._run_exitfuncs()  # noqa: SLF001 - as the interpreter does at its end, whose clearing up takes longer
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _next_fork(messages: int, wakened: int) -> bytes | None:
+    """Fork for every order: an order in the fork that is to run it, None in the worker at the end."""
+    for content in _orders(sys.stdin.buffer):
+        pid = os.fork()
+        if pid == 0:
+            return content
+        _serve(pid, messages, wakened)
+    return None
 
 
 def _orders(stream: BinaryIO) -> Iterator[bytes]:

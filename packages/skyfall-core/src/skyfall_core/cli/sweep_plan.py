@@ -1,0 +1,83 @@
+"""What a sweep would do, printed before it does anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import typer
+
+from skyfall_core.cli.reporting import say
+from skyfall_core.cli.run import shown
+from skyfall_core.errors import TraceError
+from skyfall_core.executors.settings import ExecutorConfig
+from skyfall_core.run_state import RunState, run_state
+from skyfall_core.sweep import Group, Sweep, seed_places
+from skyfall_core.trace import TRACE_FILE
+
+__all__ = ["print_plan", "seed_warnings", "states_of"]
+
+
+def states_of(matrix: Sweep) -> list[RunState]:
+    """How far each cell's record is, in the order of the cells.
+
+    Raises:
+        TraceError: If a record is there and cannot be read.
+    """
+    try:
+        return [run_state(cell) for cell in matrix.cells]
+    except OSError as error:
+        raise TraceError(f"{error.filename}: cannot be read: {error.strerror}") from error
+
+
+def print_plan(matrix: Sweep, executor: ExecutorConfig, states: Sequence[RunState], *, as_json: bool) -> None:
+    """Print every cell with its overrides, step budget and output path, then the sum and what is odd."""
+    total = sum(cell.rollout.total_steps for cell in matrix.cells)
+    warnings = list(seed_warnings(matrix))
+    lines = list(_lines(matrix, states, as_json=as_json))
+    if as_json:
+        told = {"name": executor.name, "jobs": executor.jobs}
+        summary = {"cells": len(lines), "total_steps": total, "executor": told, "warnings": warnings}
+        typer.echo("\n".join([*lines, json.dumps(summary)]))
+        return
+    typer.echo("\n".join(lines))
+    say(f"{len(lines):,} cells, {total:,} steps in all, by executor {executor.name!r}")
+    for warning in warnings:
+        say(f"warning: {warning}")
+
+
+def seed_warnings(matrix: Sweep) -> Iterator[str]:
+    """Families whose seeds reach nothing but the environment, so that their spread would say nothing."""
+    for family, group in {group.family: group for group, _ in matrix.groups if _deaf(group)}.items():
+        reached = ", ".join(seed_places(group))
+        yield (
+            f"family {family!r}: its seeds reach {reached} and nothing of the algorithm; "
+            "write SEED where the algorithm or its policy takes a seed, unless neither draws anything"
+        )
+
+
+def _deaf(group: Group) -> bool:
+    return not any(place.startswith("algorithm.") for place in seed_places(group))
+
+
+def _lines(matrix: Sweep, states: Sequence[RunState], *, as_json: bool) -> Iterator[str]:
+    folder, states_left = shown(matrix.config.output_dir), iter(states)
+    for group, cells in matrix.groups:
+        overrides = json.dumps(group.overrides, default=str)
+        for cell, state in zip(cells, states_left):  # noqa: B905 - the states go on with the next group
+            row: dict[str, Any] = {
+                "cell": cell.run.name,
+                "algorithm_id": group.family,
+                "algorithm": cell.algorithm.name,
+                "task": cell.run.task,
+                "seed": cell.run.seed,
+                "total_steps": cell.rollout.total_steps,
+                "state": state.value,
+                "trace": f"{folder}/{cell.run.name}/{TRACE_FILE}",
+            }
+            if as_json:
+                yield f'{json.dumps(row)[:-1]}, "overrides": {overrides}}}'
+            else:
+                told = "  ".join(f"{key}={value}" for key, value in row.items())
+                yield f"{told}  overrides={overrides}"
