@@ -1,5 +1,6 @@
 """A world that misbehaves as it is told, for the tests of executors; imported by the cells' processes."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -41,7 +42,8 @@ class World(gymnasium.Env):
         sys.exit(3)
 
     def exits_hard(self):
-        print("last words", flush=True)
+        sys.stdout.write("last words\n")
+        sys.stdout.flush()
         os._exit(7)
 
     def aborts(self):
@@ -51,7 +53,7 @@ class World(gymnasium.Env):
         os.kill(os.getpid(), signal.SIGKILL)
 
     def prints(self):
-        print("hello from a cell")
+        sys.stdout.write("hello from a cell\n")
 
     def tells_threads(self):
         self.say("threads", os.environ["OMP_NUM_THREADS"] + " " + os.environ["OPENBLAS_NUM_THREADS"])
@@ -65,6 +67,9 @@ class World(gymnasium.Env):
         while True:
             threading.Event().wait(0.05)
 
+    def waits_a_little(self):
+        self.say(f"waiting-{os.getpid()}", str(os.getpid()))
+
     def waits_with_a_child(self):
         self.leaves_a_child()
         self.waits()
@@ -72,7 +77,5 @@ class World(gymnasium.Env):
     def will_not_stop(self):
         self.say(f"waiting-{os.getpid()}", str(os.getpid()))
         while True:
-            try:
+            with contextlib.suppress(KeyboardInterrupt):
                 threading.Event().wait(0.05)
-            except KeyboardInterrupt:
-                pass

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="cells run in fo
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setattr(local, "SECONDS_TO_CHECKPOINT", 0.3)
 
 
 def cell(tmp_path: Path, name: str, does: str | None = None, steps: int = 10, **rollout: Any) -> Cell:
@@ -189,6 +190,22 @@ def test_interruption_closes_every_running_world_and_begins_no_further_cell(tmp_
     assert [path.read_text() for path in tmp_path.glob("closed-*")] == ["5", "5"]
     for path in (*tmp_path.glob("waiting-*"), tmp_path / "child"):
         assert not alive(int(path.read_text()))
+
+
+def test_interrupted_cell_ends_its_window_and_leaves_a_checkpoint_to_go_on_from(tmp_path: Path) -> None:
+    long = cell(tmp_path, "a", "waits_a_little", steps=1_000_000)
+    events: list[CellEvent] = []
+    done = interrupting(tmp_path, waiting=1)
+    with pytest.raises(KeyboardInterrupt):
+        LocalExecutor().run([long], events.append)
+    done()
+    ended = outcomes(events)["a"]
+    assert (ended.status, ended.error) == (CellStatus.INTERRUPTED, None)
+    assert ended.steps % 5 == 0
+    trace = tmp_path / "runs" / "a" / "traces.jsonl"
+    assert trace.read_bytes().count(b"\n") == ended.steps
+    (checkpoint,) = (trace.parent / "checkpoints").iterdir()
+    assert checkpoint.name.lstrip("step-0") == str(ended.steps).lstrip("0")
 
 
 def test_cell_that_does_not_stop_in_time_is_killed_and_said_to_be(tmp_path: Path) -> None:

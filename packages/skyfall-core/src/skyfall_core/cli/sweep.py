@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from skyfall_core.executors.base import Cell, CellOutcome
-    from skyfall_core.run_state import RunState
+    from skyfall_core.run_directory import RunState
     from skyfall_core.sweep import Sweep
 
 __all__ = ["sweep"]
@@ -77,7 +77,7 @@ def sweep(  # noqa: PLR0913 - the command line's options are its parameters
 def _to_run(matrix: Sweep, states: Sequence[RunState], *, resume: bool, overwrite: bool) -> list[Cell]:
     """The cells that are left to run; refuses those that are there when nothing says what to do."""
     from skyfall_core.executors.base import Cell  # noqa: PLC0415
-    from skyfall_core.run_state import RunState  # noqa: PLC0415
+    from skyfall_core.run_directory import RunState  # noqa: PLC0415
 
     recorded = [
         str(cell.run.name)
@@ -88,7 +88,7 @@ def _to_run(matrix: Sweep, states: Sequence[RunState], *, resume: bool, overwrit
         problem = f"{len(recorded)} of {len(matrix.cells)} cells are recorded already: {_some(recorded)}"
         remedy = "go on with --resume, or replace them with --overwrite"
         raise TraceExistsError(f"{matrix.config.output_dir}: {problem}; {remedy}")
-    mode = {RunState.ABSENT: "create", RunState.UNFINISHED: "overwrite"}
+    mode = {RunState.ABSENT: "create", RunState.UNFINISHED: "resume"}
     return [
         Cell(cell, "overwrite" if overwrite else mode[state])
         for cell, state in zip(matrix.cells, states, strict=True)
@@ -98,17 +98,17 @@ def _to_run(matrix: Sweep, states: Sequence[RunState], *, resume: bool, overwrit
 
 def _sum_up(total: int, skipped: int, outcomes: Sequence[CellOutcome], *, quiet: bool, as_json: bool) -> None:
     """Say how the cells ended; raises if any failed."""
-    failed = {outcome.name: outcome for outcome in outcomes if outcome.error is not None}
+    failed = {outcome.name: outcome for outcome in outcomes if outcome.status.value != "finished"}
     finished = len(outcomes) - len(failed)
     if as_json:
-        told = {name: outcome.error for name, outcome in failed.items()}
+        told = {name: outcome.error or "it was stopped" for name, outcome in failed.items()}
         typer.echo(json.dumps({"cells": total, "finished": finished, "skipped": skipped, "failed": told}))
     elif not quiet:
         say(f"{finished + skipped} of {total} cells done")
     for outcome in failed.values():
         if outcome.detail:
             say(outcome.detail.rstrip())
-        say(f"cell {outcome.name} failed: {outcome.error}")
+        say(f"cell {outcome.name} failed: {outcome.error or 'it was stopped'}")
     if failed:
         raise RunError(f"{len(failed)} of {total} cells failed: {_some(list(failed))}")
 

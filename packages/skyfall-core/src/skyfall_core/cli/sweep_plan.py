@@ -10,9 +10,8 @@ import typer
 
 from skyfall_core.cli.reporting import say
 from skyfall_core.cli.run import shown
-from skyfall_core.errors import TraceError
 from skyfall_core.executors.settings import ExecutorConfig
-from skyfall_core.run_state import RunState, run_state
+from skyfall_core.run_directory import RunState, run_state
 from skyfall_core.sweep import Group, Sweep, seed_places
 from skyfall_core.trace import TRACE_FILE
 
@@ -20,15 +19,8 @@ __all__ = ["print_plan", "seed_warnings", "states_of"]
 
 
 def states_of(matrix: Sweep) -> list[RunState]:
-    """How far each cell's record is, in the order of the cells.
-
-    Raises:
-        TraceError: If a record is there and cannot be read.
-    """
-    try:
-        return [run_state(cell) for cell in matrix.cells]
-    except OSError as error:
-        raise TraceError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    """How far each cell's record is, in the order of the cells."""
+    return [run_state(cell) for cell in matrix.cells]
 
 
 def print_plan(matrix: Sweep, executor: ExecutorConfig, states: Sequence[RunState], *, as_json: bool) -> None:

@@ -26,7 +26,7 @@ from skyfall_core.executors.base import (
     Tell,
     needed,
 )
-from skyfall_core.executors.local import THREAD_VARIABLES
+from skyfall_core.executors.local import SECONDS_TO_CHECKPOINT, THREAD_VARIABLES
 from skyfall_core.executors.worker import SECONDS_TO_STOP
 
 __all__ = ["RayExecutor"]
@@ -133,12 +133,14 @@ class _Tasks:
             self._listen()
 
     def stop(self, seconds: float) -> None:
-        """Ask every running cell to stop, and wait until it has, but not longer than `seconds`."""
-        for reference in self._running:
-            self._ray.cancel(reference, force=False)
-        deadline = time.monotonic() + seconds
-        while self._running and time.monotonic() < deadline:
-            self._listen()
+        """Ask every running cell to stop at its window's end, then at once, which may take `seconds`."""
+        for limit in (SECONDS_TO_CHECKPOINT, seconds):
+            deadline = time.monotonic() + limit
+            with contextlib.suppress(KeyboardInterrupt):  # asked again: no longer so patiently
+                for reference in self._running:
+                    self._ray.cancel(reference, force=False)
+                while self._running and time.monotonic() < deadline:
+                    self._listen()
 
     def close(self) -> None:
         """Leave no task behind."""
@@ -198,10 +200,11 @@ class _Board:
 
 def _run_task(cell: Cell, board: Any) -> CellOutcome:
     """One cell, in a Ray worker."""
-    from skyfall_core.executors.cell import run_cell  # noqa: PLC0415 - after the threads are set
+    from skyfall_core.executors.cell import run_cell, stoppable  # noqa: PLC0415 - after the threads are set
 
     board.put.remote(CellBegan(cell.name))
-    return run_cell(cell, board.put.remote)
+    with stoppable() as should_stop:
+        return run_cell(cell, board.put.remote, should_stop)
 
 
 def _check_answers(address: str) -> None:

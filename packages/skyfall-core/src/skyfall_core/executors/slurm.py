@@ -1,9 +1,9 @@
 """Cells as a SLURM job array, through submitit.
 
 One array holds all cells, `jobs` of them at a time; the scheduler decides when each begins. A cell
-whose time runs out is put back into the queue. The sweep's command waits and tells how cells end;
-interrupting it cancels the jobs, which close their environments. The cells' directories must be
-reachable under the same path on every node.
+whose time runs out is put back into the queue and goes on from its checkpoint. The sweep's command
+waits and tells how cells end; interrupting it cancels the jobs, which close their environments. The
+cells' directories must be reachable under the same path on every node.
 """
 
 from __future__ import annotations
@@ -54,21 +54,19 @@ class SlurmCell:
     Args:
         cell: What to run.
         threads: For its linear algebra.
-        mode: How it goes on when its job is put back into the queue.
     """
 
-    def __init__(self, cell: Cell, threads: int, mode: str) -> None:
-        self._cell, self._threads, self._mode = cell, threads, mode
+    def __init__(self, cell: Cell, threads: int) -> None:
+        self._cell, self._threads = cell, threads
         self._requeued = False
 
     def __call__(self) -> CellOutcome:
         """Run it; NumPy is loaded only now, with the threads the cell has."""
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(self._threads)))
-        from skyfall_core.cli.reporting import interruptible  # noqa: PLC0415
-        from skyfall_core.executors.cell import run_cell  # noqa: PLC0415
+        from skyfall_core.executors.cell import run_cell, stoppable  # noqa: PLC0415
 
-        with interruptible():
-            outcome = run_cell(self._cell)
+        with stoppable() as should_stop:
+            outcome = run_cell(self._cell, should_stop=should_stop)
         if self._requeued:  # how submitit ends a job that is to begin again
             sys.exit(-1)
         return outcome
@@ -77,8 +75,8 @@ class SlurmCell:
         """What submitit puts back into the queue when the job's time runs out."""
         self._requeued = True
         submitit = needed("submitit", "slurm", "slurm")
-        cell = dataclasses.replace(self._cell, mode=self._mode)
-        return submitit.helpers.DelayedSubmission(SlurmCell(cell, self._threads, self._mode))
+        cell = dataclasses.replace(self._cell, mode="resume")
+        return submitit.helpers.DelayedSubmission(SlurmCell(cell, self._threads))
 
 
 class SlurmExecutor:
@@ -131,7 +129,7 @@ class SlurmExecutor:
     def run(self, cells: Sequence[Cell], tell: Tell) -> None:
         """Run every cell once; see `skyfall_core.executors.base.Executor.run`."""
         with self._submitit.batch():
-            submitted = [self._submitit.submit(SlurmCell(cell, self._threads, "overwrite")) for cell in cells]
+            submitted = [self._submitit.submit(SlurmCell(cell, self._threads)) for cell in cells]
         tell(
             Remark(f"submitted {len(cells)} jobs: {', '.join(str(job.job_id) for job in submitted[:3])} ...")
         )

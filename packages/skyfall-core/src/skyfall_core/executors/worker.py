@@ -32,9 +32,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from skyfall_core import envs  # noqa: F401 - imported once here, so that no fork has to
-from skyfall_core.cli.reporting import interruptible
 from skyfall_core.executors.base import Cell, CellProgress
-from skyfall_core.executors.cell import run_cell
+from skyfall_core.executors.cell import run_cell, stoppable
 from skyfall_core.executors.memory import peak_mb
 
 __all__ = ["SECONDS_TO_STOP", "main", "order"]
@@ -163,8 +162,8 @@ def _run(content: bytes, messages: int) -> None:
 
     path, pickled = pickle.loads(content)  # noqa: S301 - written by the executor that started this process
     sys.path[:] = path
-    with interruptible():
-        outcome = run_cell(pickle.loads(pickled), report)  # noqa: S301
+    with stoppable() as should_stop:
+        outcome = run_cell(pickle.loads(pickled), report, should_stop)  # noqa: S301
     with contextlib.suppress(BrokenPipeError):
         _tell(messages, {"outcome": dataclasses.asdict(outcome)})
 
