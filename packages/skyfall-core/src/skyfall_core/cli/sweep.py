@@ -48,7 +48,7 @@ def sweep(  # noqa: PLR0913 - the command line's options are its parameters
     as_json: AsJson = False,
 ) -> None:
     """Run every cell of a sweep. A cell that fails does not stop the others."""
-    from skyfall_core.cli.sweep_plan import print_plan, states_of  # noqa: PLC0415 - kept out of --help
+    from skyfall_core.cli.sweep_plan import print_plan, refuse_changed, states_of  # noqa: PLC0415 - kept out of --help
     from skyfall_core.sweep import read_sweep  # noqa: PLC0415
 
     if resume and overwrite:
@@ -59,6 +59,8 @@ def sweep(  # noqa: PLR0913 - the command line's options are its parameters
     if dry_run:
         print_plan(matrix, chosen, states, as_json=as_json)
         return
+    if resume:
+        refuse_changed(matrix, states)
     cells = _to_run(matrix, states, resume=resume, overwrite=overwrite)
     skipped, runner = len(matrix.cells) - len(cells), chosen.build(matrix.config.output_dir)
     if skipped and not quiet:

@@ -6,21 +6,52 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
 import typer
 
+from skyfall_core.checkpoints import differing_keys
 from skyfall_core.cli.reporting import say
 from skyfall_core.cli.run import shown
+from skyfall_core.config import ExperimentConfig
+from skyfall_core.errors import CheckpointError, TraceError
 from skyfall_core.executors.settings import ExecutorConfig
-from skyfall_core.run_directory import RunState, run_state
+from skyfall_core.run_directory import RESULT_FILE, RunState, run_state, trace_path_for
 from skyfall_core.sweep import Group, Sweep, seed_places
 from skyfall_core.trace import TRACE_FILE
 
-__all__ = ["print_plan", "seed_warnings", "states_of"]
+__all__ = ["print_plan", "refuse_changed", "seed_warnings", "states_of"]
 
 
 def states_of(matrix: Sweep) -> list[RunState]:
     """How far each cell's record is, in the order of the cells."""
     return [run_state(cell) for cell in matrix.cells]
+
+
+def refuse_changed(matrix: Sweep, states: Sequence[RunState]) -> None:
+    """Make sure that what counts as finished was recorded with the documents of now.
+
+    Raises:
+        CheckpointError: Naming the first cell that was not, and every key that differs.
+    """
+    for cell, state in zip(matrix.cells, states, strict=True):
+        if state is RunState.FINISHED and (differing := _changes_of(cell)):
+            problem = f"cell {cell.run.name} was recorded with another document"
+            remedy = "put it back, choose another output_dir, or begin again with --overwrite"
+            raise CheckpointError("\n".join([f"{problem}; {remedy}", *differing]))
+
+
+def _changes_of(cell: ExperimentConfig) -> list[str]:
+    """What differs between a finished cell's document and the one it was recorded with."""
+    trace = trace_path_for(cell)
+    if trace is None:
+        return []
+    try:
+        recorded = msgspec.json.decode(trace.with_name(RESULT_FILE).read_bytes())["config"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        path = trace.with_name(RESULT_FILE)
+        raise TraceError(f"{path}: cannot be read ({error}); run again with --overwrite") from error
+    now = cell.model_dump(mode="json", exclude_none=True, fallback=repr)
+    return [] if recorded == now else differing_keys(recorded, now)
 
 
 def print_plan(matrix: Sweep, executor: ExecutorConfig, states: Sequence[RunState], *, as_json: bool) -> None:
