@@ -358,10 +358,12 @@ def test_executor_refuses_params_it_does_not_know(tmp_path: Path) -> None:
          ("FILE:8: seed: unknown key; did you mean 'seeds'? "
           "known: 'base', 'executor', 'families', 'output_dir', 'seeds', 'tasks'")),
         (MINIMAL + "executor: {name: lokal}\n",
-         "FILE:8: executor.name: unknown executor 'lokal': did you mean 'local'? known: 'local', 'ray', 'slurm'"),
+         ("FILE:8: executor.name: unknown executor 'lokal': did you mean 'local'? "
+          "known: 'local', 'ray', 'slurm'")),
         (MINIMAL + "executor: {jobs: 0}\n", "FILE:8: executor.jobs: 0 should be greater than or equal to 1"),
         (MINIMAL + "executor: {resources: {cpu: 1}}\n",
-         "FILE:8: executor.resources.cpu: unknown key; did you mean 'cpus'? known: 'cpus', 'gpus', 'memory_mb'"),
+         ("FILE:8: executor.resources.cpu: unknown key; did you mean 'cpus'? "
+          "known: 'cpus', 'gpus', 'memory_mb'")),
         (MINIMAL + "executor: {resources: {memory_mb: 0}}\n",
          "FILE:8: executor.resources.memory_mb: 0 should be greater than or equal to 1"),
         (MINIMAL + "executor: {resources: {gpus: -1}}\n",

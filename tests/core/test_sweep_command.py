@@ -93,8 +93,8 @@ def test_dry_run_warns_of_families_whose_seeds_reach_the_environment_alone(file:
     assert done.exit_code == 0
     assert [line for line in done.stderr.splitlines() if "warning" in line] == [
         (
-            "warning: family 'two': its seeds reach run.seed, environment.kwargs.x and nothing of the algorithm; "
-            "write SEED where the algorithm or its policy takes a seed, unless neither draws anything"
+            "warning: family 'two': its seeds reach run.seed, environment.kwargs.x and nothing of the "
+            "algorithm; write SEED where the algorithm or its policy takes a seed, unless neither draws anything"
         )
     ]
 
@@ -228,8 +228,8 @@ def test_recorded_cells_are_refused_before_anything_runs(file: Path, tmp_path: P
     done = sweep(file, SWEEP, "-q")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
-        f"error: {tmp_path / 'runs'}: 2 of 4 cells are recorded already: one-balance-seed0, two-balance-seed0; "
-        "go on with --resume, or replace them with --overwrite\n"
+        f"error: {tmp_path / 'runs'}: 2 of 4 cells are recorded already: one-balance-seed0, "
+        "two-balance-seed0; go on with --resume, or replace them with --overwrite\n"
     )
     assert len(list(tmp_path.glob("runs/*"))) == 2
 
