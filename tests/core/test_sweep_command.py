@@ -94,7 +94,8 @@ def test_dry_run_warns_of_families_whose_seeds_reach_the_environment_alone(file:
     assert [line for line in done.stderr.splitlines() if "warning" in line] == [
         (
             "warning: family 'two': its seeds reach run.seed, environment.kwargs.x and nothing of the "
-            "algorithm; write SEED where the algorithm or its policy takes a seed, unless neither draws anything"
+            "algorithm; write SEED where the algorithm or its policy takes a seed, "
+            "unless neither draws anything"
         )
     ]
 
