@@ -1,4 +1,4 @@
-"""A real `skyfall sweep`, stopped in every way it can be, then continued: nothing lost, doubled or left running.
+"""A real `skyfall sweep`, stopped in every way it can be, then continued: nothing lost, doubled or left.
 
 Kills at a few random points; `SKYFALL_KILLS=50 pytest tests/test_sweep_interruption.py -k killed_at` at 50.
 """
