@@ -31,10 +31,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from skyfall_core import envs  # noqa: F401 - imported once here, so that no fork has to
+from skyfall_core import envs, plugins, regime  # noqa: F401 - imported once here, so that no fork has to
 from skyfall_core.executors.base import Cell, CellProgress
 from skyfall_core.executors.cell import run_cell, stoppable
 from skyfall_core.executors.memory import peak_mb
+from skyfall_core.plugins import Group
 
 __all__ = ["SECONDS_TO_STOP", "main", "order"]
 
@@ -57,6 +58,8 @@ def main() -> None:
     os.set_inheritable(messages, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker = os.getpid()
+    for group in Group:
+        plugins.catalogue(group)  # read once here, so that no fork reads them again
     gc.freeze()  # what was imported is never collected, so its memory stays shared with every fork
     with _wakened_by_children() as wakened:
         content = _next_fork(messages, wakened)
