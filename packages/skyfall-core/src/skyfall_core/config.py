@@ -35,7 +35,6 @@ __all__ = [
     "RolloutConfig",
     "RunConfig",
     "WrapperConfig",
-    "known_name",
     "load_config",
     "parse_config",
 ]

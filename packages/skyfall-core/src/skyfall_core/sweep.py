@@ -26,15 +26,12 @@ from skyfall_core.validation import Section, explain, file_name
 
 __all__ = [
     "SEED",
-    "Group",
     "Sweep",
     "SweepConfig",
     "expand_sweep",
     "load_sweep",
     "merge",
-    "parse_sweep",
     "read_sweep",
-    "seed_places",
 ]
 
 Overrides = dict[str, Any]
@@ -114,7 +111,7 @@ def merge(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CellGroup:
     """The cells of one family and task, which differ in their seed alone.
 
     Attributes:
@@ -147,7 +144,7 @@ class Sweep:
     cells: list[ExperimentConfig]
 
     @property
-    def groups(self) -> Iterator[tuple[Group, list[ExperimentConfig]]]:
+    def groups(self) -> Iterator[tuple[CellGroup, list[ExperimentConfig]]]:
         """The cells by family and task, in order."""
         count = len(self.config.seeds)
         for index, group in enumerate(_groups(self.config)):
@@ -213,7 +210,7 @@ def expand_sweep(sweep: SweepConfig, document: Document | None = None) -> list[E
     return list(cells.values())
 
 
-def seed_places(group: Group) -> list[str]:
+def seed_places(group: CellGroup) -> list[str]:
     """Every place in a cell that the seed reaches, as dotted paths; `run.seed` is among them."""
     places = ["run.seed"]
 
@@ -225,11 +222,11 @@ def seed_places(group: Group) -> list[str]:
     return places
 
 
-def _groups(sweep: SweepConfig) -> Iterator[Group]:
+def _groups(sweep: SweepConfig) -> Iterator[CellGroup]:
     for family, overrides in sweep.families.items():
         for task, task_overrides in sweep.overrides_by_task.items():
             content = merge(merge(sweep.base, overrides or {}), task_overrides)
-            yield Group(family, task, _laid_over(overrides or {}, task_overrides), content)
+            yield CellGroup(family, task, _laid_over(overrides or {}, task_overrides), content)
 
 
 def _laid_over(overrides: Mapping[str, Any], task_overrides: Mapping[str, Any]) -> Overrides:
@@ -238,7 +235,7 @@ def _laid_over(overrides: Mapping[str, Any], task_overrides: Mapping[str, Any]) 
     return merge(overrides, task_overrides) | removed
 
 
-def _identity(sweep: SweepConfig, group: Group, seed: int) -> dict[str, Any]:
+def _identity(sweep: SweepConfig, group: CellGroup, seed: int) -> dict[str, Any]:
     identity: dict[str, Any] = {
         "name": group.name_of(seed),
         "seed": seed,

@@ -16,7 +16,7 @@ from skyfall_core.config import ExperimentConfig
 from skyfall_core.errors import CheckpointError, TraceError
 from skyfall_core.executors.settings import ExecutorConfig
 from skyfall_core.run_directory import RESULT_FILE, RunState, run_state, trace_path_for
-from skyfall_core.sweep import Group, Sweep, seed_places
+from skyfall_core.sweep import CellGroup, Sweep, seed_places
 from skyfall_core.trace import TRACE_FILE
 
 __all__ = ["print_plan", "refuse_changed", "seed_warnings", "states_of"]
@@ -80,7 +80,7 @@ def seed_warnings(matrix: Sweep) -> Iterator[str]:
         )
 
 
-def _deaf(group: Group) -> bool:
+def _deaf(group: CellGroup) -> bool:
     return not any(place.startswith("algorithm.") for place in seed_places(group))
 
 

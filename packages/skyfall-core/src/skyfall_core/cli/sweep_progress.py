@@ -43,8 +43,10 @@ class SweepProgress(ABC):
         self.cells = len(cells)
         self.total = sum(cell.config.rollout.total_steps for cell in cells)
         self._budgets = {cell.name: cell.config.rollout.total_steps for cell in cells}
+        self._windows = {cell.name: cell.config.rollout.window_steps for cell in cells}
         self._steps: dict[str, int] = {}
-        self._first: dict[str, int] = {}
+        self._taken: dict[str, int] = {}
+        self._before: dict[str, int] = {}
         self.running: dict[str, str] = {}
         self.ended = 0
         self._started = time.monotonic()
@@ -57,8 +59,7 @@ class SweepProgress(ABC):
     @property
     def rate(self) -> float:
         """Steps a second since the start; what a resumed cell had done before does not count."""
-        taken = sum(steps - self._first.get(name, 0) for name, steps in self._steps.items())
-        return taken / max(time.monotonic() - self._started, 1e-9)
+        return sum(self._taken.values()) / max(time.monotonic() - self._started, 1e-9)
 
     @property
     def seconds_left(self) -> float | None:
@@ -74,11 +75,13 @@ class SweepProgress(ABC):
                 self.running[name] = ""
             case CellProgress(name, steps, mean_reward, regime):
                 self._steps[name] = steps
+                self._take(name, steps)
                 self.running[name] = f"{regime} reward {mean_reward:+.4g}"
             case CellOutcome(name):
                 self.running.pop(name, None)
                 self.ended += 1
                 self._steps[name] = self._budgets[name]
+                self._take(name, event.steps)
                 self._end(event)
             case Remark(text):
                 self._remark(text)
@@ -107,6 +110,11 @@ class SweepProgress(ABC):
         time_left = "" if left is None else f", {left:,.0f} s left"
         done = f"{self.ended:,}/{self.cells:,} cells, {self.steps:,}/{self.total:,} steps"
         return f"{done}, {self.rate:,.0f} steps/s{time_left}"
+
+    def _take(self, name: str, steps: int) -> None:
+        """Count what a cell has done since this sweep began; the first word comes after one window."""
+        before = self._before.setdefault(name, max(steps - self._windows[name], 0))
+        self._taken[name] = max(steps - before, 0)
 
     def _end(self, outcome: CellOutcome) -> None:
         took = "" if outcome.seconds is None else f" in {outcome.seconds:,.1f} s"
