@@ -7,9 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skyfall_core.config import ExperimentConfig, load_config
+from skyfall_core.config import ExperimentConfig, load_config, parse_config
+from skyfall_core.documents import Document
 from skyfall_core.errors import ConfigError
-from skyfall_core.sweep import SEED, SweepConfig, expand_sweep, load_sweep, merge
+from skyfall_core.executors.settings import ExecutorConfig
+from skyfall_core.seeding import spread_seed
+from skyfall_core.sweep import (
+    SEED,
+    SweepConfig,
+    expand_sweep,
+    load_sweep,
+    merge,
+    read_sweep,
+    seed_places,
+)
 
 BASE: dict[str, Any] = {
     "environment": {"id": "CartPole-v1", "kwargs": {"a": 1}},
@@ -196,6 +207,130 @@ def test_seed_that_is_written_nowhere_reaches_the_run_alone() -> None:
     assert [cell.algorithm.kwargs for cell in cells(base=base, seeds=[5, 6])] == [{"replay_seed": 3}] * 2
 
 
+def _leaves(content: Any) -> list[Any]:
+    if isinstance(content, dict):
+        return [leaf for value in content.values() for leaf in _leaves(value)]
+    return [leaf for value in content for leaf in _leaves(value)] if isinstance(content, list) else [content]
+
+
+names = st.text("abc", min_size=1, max_size=3)
+free = st.recursive(
+    st.just(SEED) | st.integers() | st.booleans() | st.none() | st.text("./~abS", max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=8,
+)
+sections = st.fixed_dictionaries(
+    {},
+    optional={
+        "algorithm": st.fixed_dictionaries(
+            {
+                "name": st.sampled_from(["random", "frozen", "ppo"]),
+                "kwargs": st.dictionaries(names, free, max_size=3),
+            }
+        ),
+        "environment": st.fixed_dictionaries(
+            {
+                "id": st.sampled_from(["CartPole-v1", "morpheus"]),
+                "kwargs": st.dictionaries(names, free, max_size=3),
+            }
+        ),
+        "regime": st.fixed_dictionaries({"params": st.dictionaries(names, free, max_size=2)}),
+        "reward": st.none() | st.just({"spec": "weighted"}),
+        "rollout": st.fixed_dictionaries({"total_steps": st.integers(1, 99)}),
+    },
+)
+matrices = st.fixed_dictionaries(
+    {
+        "families": st.dictionaries(names, st.none() | sections, min_size=1, max_size=3),
+        "tasks": st.lists(names, unique=True, max_size=3)
+        | st.dictionaries(names, st.none() | sections, max_size=3),
+        "seeds": st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=4, unique=True),
+    }
+)
+
+
+@given(matrices)
+@settings(deadline=None, max_examples=150)
+def test_expansion_gives_every_combination_in_order_validated_and_without_seed_left(matrix: Any) -> None:
+    before = repr(matrix)
+    made = sweep(**matrix)
+    found = expand_sweep(made)
+    tasks = list(matrix["tasks"]) or [None]
+    expected = [
+        (family, task, seed) for family in matrix["families"] for task in tasks for seed in matrix["seeds"]
+    ]
+    assert [(cell.run.algorithm_id, cell.run.task, cell.run.seed) for cell in found] == expected
+    assert repr(matrix) == before  # pure
+    assert expand_sweep(made) == found  # the same once more
+    for cell in found:
+        content = cell.model_dump()
+        assert SEED not in _leaves(content)
+        assert ExperimentConfig.model_validate(content) == cell
+
+
+@given(matrices)
+@settings(deadline=None, max_examples=100)
+def test_later_cells_of_a_group_are_what_their_whole_document_gives(matrix: Any) -> None:
+    made = sweep(**matrix)
+    found = iter(expand_sweep(made))
+    for family, overrides in matrix["families"].items():
+        for task, of_task in made.overrides_by_task.items():
+            for seed in matrix["seeds"]:
+                run = {"run": {"seed": seed, "algorithm_id": family, "output_dir": "/runs"}}
+                run["run"]["name"] = "-".join(part for part in (family, task, f"seed{seed}") if part)
+                run["run"] |= {} if task is None else {"task": task}
+                content = merge(merge(merge(BASE, overrides or {}), of_task), run)
+                assert next(found) == parse_config(Document(content))
+
+
+def test_seed_in_a_schedule_is_checked_in_every_cell() -> None:
+    schedule = {"regimes": [{"regime_id": "a", "duration_steps": SEED}, {"regime_id": "b"}]}
+    regime = {"provider": "scheduled", "params": {"schedule": schedule}}
+    with pytest.raises(ConfigError, match=r"cell one-seed0: .*duration_steps"):
+        cells(base=BASE | {"regime": regime}, seeds=[3, 0])
+
+
+def test_seed_where_only_some_values_are_allowed_is_refused_with_its_cell() -> None:
+    with pytest.raises(ConfigError) as caught:
+        cells(base=BASE | {"rollout": {"total_steps": SEED}}, seeds=[5, 0])
+    assert str(caught.value) == (
+        "cell one-seed0: rollout.total_steps: 0 should be greater than or equal to 1"
+    )
+
+
+def test_places_that_the_seed_reaches_are_named(file: Path) -> None:
+    file.write_text(MINIMAL.replace("name: random", "name: random, kwargs: {seed: SEED, more: [1, SEED]}"))
+    (one, _), (two, _) = read_sweep(file).groups
+    assert seed_places(one) == ["run.seed", "algorithm.kwargs.seed", "algorithm.kwargs.more[1]"]
+    assert seed_places(two) == seed_places(one)
+
+
+def test_neighboring_seeds_share_no_world() -> None:
+    worlds = [seed for base in range(40) for seed in spread_seed(base, 8)]
+    assert len(set(worlds)) == len(worlds)
+
+
+# ---------------------------------------------------------------- the executor it names
+
+
+def test_sweep_names_its_executor_and_the_command_line_has_the_last_word(file: Path) -> None:
+    file.write_text(
+        MINIMAL + "executor: {name: ray, jobs: 3, resources: {cpus: 2}, params: {address: 'a:1'}}\n"
+    )
+    config = read_sweep(file).config.executor
+    assert (config.name, config.jobs, config.params) == ("ray", 3, {"address": "a:1"})
+    assert config.chosen() == config
+    assert config.chosen("ray", 5).params == {"address": "a:1"}
+    chosen = config.chosen("local", 5)  # what another executor was told means nothing to this one
+    assert (chosen.name, chosen.jobs, chosen.params, chosen.resources.cpus) == ("local", 5, {}, 2)
+
+
+def test_executor_refuses_params_it_does_not_know(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ExecutorConfig(params={"adress": "a:1"}).build(tmp_path)
+    assert str(caught.value).startswith("executor.params.adress: LocalExecutor takes no 'adress'; known: ")
+
+
 # ---------------------------------------------------------------- bad sweeps
 
 
@@ -221,7 +356,20 @@ def test_seed_that_is_written_nowhere_reaches_the_run_alone() -> None:
          "FILE: output_dir: missing; it has no default"),
         (MINIMAL + "seed: 3\n",
          ("FILE:8: seed: unknown key; did you mean 'seeds'? "
-          "known: 'base', 'families', 'output_dir', 'seeds', 'tasks'")),
+          "known: 'base', 'executor', 'families', 'output_dir', 'seeds', 'tasks'")),
+        (MINIMAL + "executor: {name: lokal}\n",
+         ("FILE:8: executor.name: unknown executor 'lokal': did you mean 'local'? "
+          "known: 'local', 'ray', 'slurm'")),
+        (MINIMAL + "executor: {jobs: 0}\n", "FILE:8: executor.jobs: 0 should be greater than or equal to 1"),
+        (MINIMAL + "executor: {resources: {cpu: 1}}\n",
+         ("FILE:8: executor.resources.cpu: unknown key; did you mean 'cpus'? "
+          "known: 'cpus', 'gpus', 'memory_mb'")),
+        (MINIMAL + "executor: {resources: {memory_mb: 0}}\n",
+         "FILE:8: executor.resources.memory_mb: 0 should be greater than or equal to 1"),
+        (MINIMAL + "executor: {resources: {gpus: -1}}\n",
+         "FILE:8: executor.resources.gpus: -1 should be greater than or equal to 0"),
+        (MINIMAL.replace("one: {}", "one: {algorithm: {nam: ppo}}"),
+         "cell one-seed0: FILE:5: algorithm.nam: unknown key; did you mean 'name'?"),
         (MINIMAL + "tasks: 3\n", "FILE:8: tasks: 3 should be a list of names or a mapping"),
         (MINIMAL + "tasks:\n", "FILE:8: tasks: None should be a list of names or a mapping"),
         (MINIMAL + "tasks: [a, 3]\n",

@@ -44,7 +44,7 @@ SEED = "SEED"
 """The string that stands for the run's seed anywhere in a document."""
 
 
-def _named(group: Group) -> Callable[[str], str]:
+def known_name(group: Group) -> Callable[[str], str]:
     """A check that a plugin of this name is known."""
 
     def check(name: str) -> str:
@@ -63,7 +63,7 @@ def _named_or_dotted(group: Group | None) -> Callable[[str], str]:
 
     def check(name: str) -> str:
         if ":" not in name and group is not None:
-            return _named(group)(name)
+            return known_name(group)(name)
         if not plugins.is_dotted(name):
             raise ValueError(f"{name!r} is not of the form 'package.module:factory'")
         return name
@@ -93,7 +93,7 @@ class EnvironmentConfig(Section):
     kwargs: Keywords = Field(default_factory=dict)
     wrappers: list[WrapperConfig] = Field(default_factory=list, description="Innermost first.")
     worlds: int = Field(default=1, ge=1, description="Independent worlds driven at once.")
-    vector: Annotated[str, AfterValidator(_named(Group.VECTORS))] = Field(
+    vector: Annotated[str, AfterValidator(known_name(Group.VECTORS))] = Field(
         default="persistent", description="Plugin of `skyfall.vectors` that drives several worlds."
     )
 
@@ -126,7 +126,7 @@ class PolicyConfig(Section):
 class AlgorithmConfig(Section):
     """Which algorithm learns, by registered name; the name is checked, nothing is imported."""
 
-    name: Annotated[str, AfterValidator(_named(Group.ALGORITHMS))] = Field(
+    name: Annotated[str, AfterValidator(known_name(Group.ALGORITHMS))] = Field(
         description="A plugin of `skyfall.algorithms`."
     )
     kwargs: Keywords = Field(default_factory=dict)
@@ -152,7 +152,7 @@ class RolloutConfig(Section):
 class RegimeConfig(Section):
     """Which provider decides the active configuration; `constant` is a stationary control."""
 
-    provider: Annotated[str, AfterValidator(_named(Group.REGIMES))] = Field(
+    provider: Annotated[str, AfterValidator(known_name(Group.REGIMES))] = Field(
         default="constant", description="A plugin of `skyfall.regimes`."
     )
     params: Keywords = Field(default_factory=dict)

@@ -209,10 +209,9 @@ def find(group: Group, name: str) -> Plugin:
         UnknownPluginError: If nobody registered the name; the nearest names are given.
         PluginConflictError: If two distributions did.
     """
-    names = catalogue(group)
-    plugin = names.get(name)
+    plugin = _registered.get((group, name)) or _discovered(group).get(name)
     if plugin is None:
-        raise UnknownPluginError(f"unknown {group.noun} {name!r}: {suggestion(name, names)}")
+        raise UnknownPluginError(f"unknown {group.noun} {name!r}: {suggestion(name, catalogue(group))}")
     if plugin.rivals:
         raise PluginConflictError(
             f"{group.noun} {name!r} is registered by {plugin.origin} and by {', '.join(plugin.rivals)}; "

@@ -31,7 +31,7 @@ def _experiments(document: YamlDocument) -> list[ExperimentConfig]:
     if "families" in document.content:
         from skyfall_core.sweep import parse_sweep  # noqa: PLC0415
 
-        return parse_sweep(document)
+        return parse_sweep(document).cells
     from skyfall_core.config import parse_config  # noqa: PLC0415
 
     return [parse_config(document)]

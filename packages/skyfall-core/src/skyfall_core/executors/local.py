@@ -25,6 +25,9 @@ __all__ = ["LocalExecutor", "thread_budget"]
 LEAST_MB = 256
 """What a cell is expected to take as long as none has been measured."""
 
+SECONDS_TO_CHECKPOINT = 10.0
+"""How long an interrupted cell may take to end its window and write a checkpoint."""
+
 SECONDS_BETWEEN_LOOKS = 0.2
 """How often processes that say nothing are looked after."""
 
@@ -45,14 +48,13 @@ def thread_budget(jobs: int, cpus: int | None = None) -> dict[str, str]:
         cpus: Threads a cell asked for; None gives it cores // jobs, at least one.
 
     Returns:
-        A number for every library that starts threads; one that the user set lower is left.
+        A number for every library that starts threads. One that the user set lower is left, and
+        `OMP_NUM_THREADS` bounds the others too: a library with more threads than its neighbor spins.
     """
     share = max(_cores() // jobs, 1) if cpus is None else cpus
-    budget = {}
-    for name in THREAD_VARIABLES:
-        given = os.environ.get(name, "")
-        budget[name] = str(min(share, int(given)) if given.isdigit() and int(given) else share)
-    return budget
+    given = {name: int(text) for name in THREAD_VARIABLES if (text := os.environ.get(name, "")).isdigit()}
+    bound = min(share, given.get("OMP_NUM_THREADS") or share)
+    return {name: str(min(bound, given.get(name) or bound)) for name in THREAD_VARIABLES}
 
 
 def _cores() -> int:
@@ -130,12 +132,17 @@ class _Pool:
             self._listen()
 
     def stop(self, seconds: float) -> None:
-        """Ask every running cell to stop, and wait until it has, but not longer than `seconds`."""
-        for worker in self._busy:
-            worker.interrupt()
-        deadline = time.monotonic() + seconds
-        while self._busy and time.monotonic() < deadline:
-            self._listen()
+        """Ask every running cell to stop at its window's end, then at once, which may take `seconds`.
+
+        A further interruption goes on to the next of the two.
+        """
+        for limit in (SECONDS_TO_CHECKPOINT, seconds):
+            deadline = time.monotonic() + limit
+            with contextlib.suppress(KeyboardInterrupt):  # asked again: no longer so patiently
+                for worker in self._busy:
+                    worker.interrupt()
+                while self._busy and time.monotonic() < deadline:
+                    self._listen()
 
     def close(self) -> None:
         """Leave no process behind."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import signal
@@ -20,6 +21,9 @@ __all__ = ["Worker", "describe_end"]
 
 LINES_KEPT = 40
 """How much of what a cell printed is shown when it could not say what went wrong."""
+
+SECONDS_TO_END = 5.0
+"""How long a worker whose cell was killed may take to notice."""
 
 _BLOCK = 1 << 16
 
@@ -101,10 +105,18 @@ class Worker:
             os.kill(self._pid, signal.SIGINT)
 
     def kill(self) -> None:
-        """End the process and whatever its cell has started."""
-        if self._pid is not None:
+        """End the process and whatever its cell has started, and see both gone."""
+        for _ in self.read(self._messages):  # a cell may have begun that was not heard of yet
+            pass
+        if self._pid is None:
+            self._process.kill()
+        else:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
+            assert self._process.stdin is not None  # noqa: S101 - piped
+            self._process.stdin.close()  # it ends by itself, once it has seen its cell's end
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(SECONDS_TO_END)
         self._process.kill()
         self._process.wait()
         for stream in (self._process.stdin, self._process.stdout):
@@ -172,6 +184,8 @@ class Worker:
         seconds = time.monotonic() - self._began
         if told is None and self._interrupted:
             told = CellOutcome(cell.name, CellStatus.INTERRUPTED, self.steps)
+        elif told is not None and told.status is CellStatus.INTERRUPTED and not self._interrupted:
+            told = None if status else _stopped_from_outside(told)
         if told is None:
             error, printed = describe_end(status, peak_mb), "\n".join(self._printed) or None
             told = CellOutcome(cell.name, CellStatus.FAILED, self.steps, error=error, detail=printed)
@@ -179,6 +193,11 @@ class Worker:
         self._free(None)
         self.memory_mb, self._interrupted = peak, interrupted
         return CellOutcome(told.name, told.status, told.steps, seconds, told.error, told.detail)
+
+
+def _stopped_from_outside(told: CellOutcome) -> CellOutcome:
+    """Nobody asked the sweep to stop, so for it the cell has failed."""
+    return dataclasses.replace(told, status=CellStatus.FAILED, error="a signal from outside stopped it")
 
 
 def _read(stream: int) -> bytes:

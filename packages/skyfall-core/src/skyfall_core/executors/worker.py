@@ -31,11 +31,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from skyfall_core import envs  # noqa: F401 - imported once here, so that no fork has to
-from skyfall_core.cli.reporting import interruptible
+from skyfall_core import envs, plugins, regime  # noqa: F401 - imported once here, so that no fork has to
 from skyfall_core.executors.base import Cell, CellProgress
-from skyfall_core.executors.cell import run_cell
+from skyfall_core.executors.cell import run_cell, stoppable
 from skyfall_core.executors.memory import peak_mb
+from skyfall_core.plugins import Group
 
 __all__ = ["SECONDS_TO_STOP", "main", "order"]
 
@@ -58,21 +58,29 @@ def main() -> None:
     os.set_inheritable(messages, False)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker = os.getpid()
+    for group in Group:
+        plugins.catalogue(group)  # read once here, so that no fork reads them again
     gc.freeze()  # what was imported is never collected, so its memory stays shared with every fork
     with _wakened_by_children() as wakened:
-        for content in _orders(sys.stdin.buffer):
-            pid = os.fork()
-            if pid == 0:
-                break
-            _serve(pid, messages, wakened)
-        else:
-            return
+        content = _next_fork(messages, wakened)
+    if content is None:
+        return
     _become_cell(worker)
     _run(content, messages)
     atexit._run_exitfuncs()  # noqa: SLF001 - as the interpreter does at its end, whose clearing up takes longer
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
+
+
+def _next_fork(messages: int, wakened: int) -> bytes | None:
+    """Fork for every order: an order in the fork that is to run it, None in the worker at the end."""
+    for content in _orders(sys.stdin.buffer):
+        pid = os.fork()
+        if pid == 0:
+            return content
+        _serve(pid, messages, wakened)
+    return None
 
 
 def _orders(stream: BinaryIO) -> Iterator[bytes]:
@@ -157,8 +165,8 @@ def _run(content: bytes, messages: int) -> None:
 
     path, pickled = pickle.loads(content)  # noqa: S301 - written by the executor that started this process
     sys.path[:] = path
-    with interruptible():
-        outcome = run_cell(pickle.loads(pickled), report)  # noqa: S301
+    with stoppable() as should_stop:
+        outcome = run_cell(pickle.loads(pickled), report, should_stop)  # noqa: S301
     with contextlib.suppress(BrokenPipeError):
         _tell(messages, {"outcome": dataclasses.asdict(outcome)})
 

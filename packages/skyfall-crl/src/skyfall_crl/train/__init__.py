@@ -44,7 +44,7 @@ from skyfall_crl.train.protocols import (
     regime_origin_from_info,
 )
 from skyfall_crl.train.rollout import RolloutCollector
-from skyfall_crl.train.sweep import SweepConfig, expand_sweep, load_sweep, merge
+from skyfall_crl.train.sweep import Sweep, SweepConfig, expand_sweep, load_sweep, merge, read_sweep
 
 __all__ = [
     "DEFAULT_REGIME_ID",
@@ -72,6 +72,7 @@ __all__ = [
     "RunState",
     "SavesState",
     "ShiftDetector",
+    "Sweep",
     "SweepConfig",
     "TrackerConfig",
     "Transition",
@@ -87,6 +88,7 @@ __all__ = [
     "load_sweep",
     "merge",
     "parse_config",
+    "read_sweep",
     "record_from_info",
     "regime_from_info",
     "regime_origin_from_info",
