@@ -42,6 +42,13 @@ def tests_alone(session: nox.Session) -> None:
 
 
 @nox.session
+def tests_newer_trl(session: nox.Session) -> None:
+    """The torch tests with the newest TRL of the index, which has no PPO and no value head any more."""
+    newest = ("--exclude-newer", "2100-01-01", "--with", "trl>1.12")
+    session.run("uv", "run", "--isolated", *newest, *DEV[2:], "pytest", "tests/torch", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The documentation site into `site/`, where any warning is an error, and the tests that read it."""
     quiet = {"NO_MKDOCS_2_WARNING": "1"}

@@ -16,15 +16,15 @@ from skyfall_torch.dispatch import Dispatch, DispatchWorlds, spelled_share
     ("action", "reward"),
     [
         ({"to": "RIGHT"}, 1.0),
-        ({"to": "WRONG"}, 0.5),
+        ({"to": "WRONG"}, 0.2),
         ({"to": "z"}, 0.0),
         ({"to": ["a"]}, 0.0),
         ({"team": "a"}, 0.0),
         ("", 0.0),
-        ('{"to":"', 0.5 * 7 / 10),
-        ('{"to":"RIGHT', 0.5 * 8 / 10 + 0.25),
-        ('{"to":"WRONG', 0.5 * 8 / 10),
-        ('{"to":"z"}', 0.5 * 7 / 10),
+        ('{"to":"', 0.2 * 7 / 10),
+        ('{"to":"RIGHT', 0.2 * 8 / 10 + 0.4),
+        ('{"to":"WRONG', 0.2 * 8 / 10),
+        ('{"to":"z"}', 0.2 * 7 / 10),
         ("nonsense", 0.0),
         (17, 0.0),
     ],
@@ -97,7 +97,7 @@ def test_several_streams_shift_together_and_are_answered_in_one_batch():
     worlds.bind_regime(provider)
     collector = RolloutCollector(worlds, Sender(), window_steps=5, seed=0)
     (window,) = collector.windows(5)
-    assert window.rewards == [1.0] * 9 + [0.5] * 6
+    assert window.rewards == [1.0] * 9 + [0.2] * 6
     assert window.regimes == ["home"] * 9 + ["away"] * 6
     assert [list(stream) for stream in window.streams] == [
         [0, 3, 6, 9, 12],

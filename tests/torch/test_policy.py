@@ -17,7 +17,7 @@ from skyfall_torch import value_head as value_heads
 from skyfall_torch.collation import TextSample, collate
 from skyfall_torch.interface import SupportsActBatch, TrainablePolicy
 from skyfall_torch.policy import LanguagePolicy, SamplingConfig, ValueHead, language_policy
-from skyfall_torch.prompts import observation_text
+from skyfall_torch.prompts import bare_prompt, observation_text
 from skyfall_torch.tiny import tiny_model, tiny_tokenizer
 from skyfall_torch.tokens import ActionTokens
 from skyfall_torch.value_head import VALUE_HEAD_FILES, build_value_head, write_value_head
@@ -529,3 +529,17 @@ def test_a_model_without_an_output_layer_is_refused():
 
     with pytest.raises(ConfigError, match="causal language model"):
         LanguagePolicy(Headless(), tiny_tokenizer())
+
+
+def test_a_suffix_belongs_to_the_action_and_not_to_what_is_recorded(build_policy):
+    policy = build_policy(response_prefix='{"to":"', response_suffix='"}', max_new_tokens=1, seed=3)
+    action = policy.act("ticket a")
+    (sample,) = policy.take_generated()
+    text = policy.tokenizer.decode(sample.response_ids, skip_special_tokens=True)
+    assert sample.length == 1
+    assert action == LanguagePolicy.parse('{"to":"' + text + '"}')
+
+
+def test_the_bare_prompt_is_the_observation_and_nothing_else():
+    assert bare_prompt("ticket a", None) == "ticket a"
+    assert bare_prompt({"load": 1}, None) == '{"load": 1}'

@@ -13,6 +13,7 @@ from skyfall_torch.collation import TextSample
 from skyfall_torch.errors import NonFiniteLossError, SampleCountError
 from skyfall_torch.policy import language_policy
 from skyfall_torch.ppo import ActionTokens, GAEMode, OldPolicyPass, PPOBackend, RatioMode
+from skyfall_torch.weights import temporary_weights
 
 REWARDS = [0.3, -0.4, 1.0, 0.1, 0.7, -0.2]
 TERMINALS = [False, True, False, False, True, False]
@@ -290,7 +291,7 @@ def test_the_divergence_from_the_start_grows_and_leaves_the_weights_alone(build_
     assert found[0] == 0
     assert 0 < found[1] < found[2]
     before = [parameter.detach().clone() for parameter in policy.trainable_parameters()]
-    with backend._initial_weights(backend._initial):
+    with temporary_weights(policy.trainable_parameters(), backend._initial):
         assert any(not torch.equal(a, b) for a, b in zip(policy.trainable_parameters(), before, strict=True))
     assert all(torch.equal(a, b) for a, b in zip(policy.trainable_parameters(), before, strict=True))
 

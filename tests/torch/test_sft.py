@@ -115,6 +115,14 @@ def test_an_action_without_the_prefix_is_refused(build_policy):
         sft.encode_example(build_policy(response_prefix="{"), Example("x", "go"), 90)
 
 
+def test_a_suffix_is_not_learned_and_an_action_without_it_is_refused(build_policy):
+    policy = build_policy(response_prefix='{"to":"', response_suffix='"}')
+    encoded = sft.encode_example(policy, Example("ticket a", '{"to":"b"}'), 96)
+    assert policy.tokenizer.decode(encoded.response_ids) == "b<eos>"
+    with pytest.raises(ConfigError, match="response_suffix"):
+        sft.encode_example(policy, Example("ticket a", '{"to":"b"'), 96)
+
+
 def test_chat_records_use_the_template_where_there_is_one(build_policy):
     policy = build_policy()
     example = Example(

@@ -25,7 +25,7 @@ from skyfall_core.world_state import generator_state, restore_generator
 __all__ = ["Dispatch", "DispatchWorlds", "spelled_share"]
 
 TEAMS = "abcd"
-FORM_CREDIT, TEAM_CREDIT, UNFINISHED_TEAM_CREDIT = 0.5, 0.5, 0.25
+FORM_CREDIT, TEAM_CREDIT, UNFINISHED_TEAM_CREDIT = 0.2, 0.8, 0.4
 
 
 def spelled_share(text: str, answer: str) -> float:
@@ -37,8 +37,8 @@ def spelled_share(text: str, answer: str) -> float:
 class Dispatch(gymnasium.Env[str, Any]):
     """One stream of tickets.
 
-    The reward has two components, which `info["reward_components"]` holds. `form`: 0.5 for an object
-    that names a team, less for text that spells only the beginning of one. `team`: 0.5 if the team is
+    The reward has two components, which `info["reward_components"]` holds. `form`: 0.2 for an object
+    that names a team, less for text that spells only the beginning of one. `team`: 0.8 if the team is
     the right one, half of it while the object is not closed.
 
     Args:

@@ -58,6 +58,8 @@ class SamplingConfig:
         seed: Seeds the policy's own generator; None takes entropy from the system.
         response_prefix: Text that every response is made to begin with. It belongs to the action but
             not to what is reinforced, since the model did not choose it.
+        response_suffix: Text put behind every response before it is read as an action. Like the prefix
+            it is no choice of the model's, and the model is not shown it.
     """
 
     max_new_tokens: int = 64
@@ -66,6 +68,7 @@ class SamplingConfig:
     top_k: int = 0
     seed: int | None = 0
     response_prefix: str = ""
+    response_suffix: str = ""
 
     def __post_init__(self) -> None:
         if self.max_new_tokens < 1:
@@ -97,6 +100,7 @@ class LanguagePolicyConfig:
         top_k: Likeliest tokens kept; 0 keeps all.
         seed: Seeds sampling, a new critic and a new adapter.
         response_prefix: Text that every response is made to begin with, such as `{"`.
+        response_suffix: Text put behind every response before it is read as an action, such as `"}`.
         system_prompt: Instructions before every observation.
         prompt: `package.module:function` of a prompt builder that replaces the default.
         value_position: Which hidden state the critic reads.
@@ -117,6 +121,7 @@ class LanguagePolicyConfig:
     top_k: int = 0
     seed: int | None = 0
     response_prefix: str = ""
+    response_suffix: str = ""
     system_prompt: str | None = None
     prompt: str | None = None
     value_position: ValuePosition | str = ValuePosition.SEQUENCE_END
@@ -144,6 +149,7 @@ class LanguagePolicyConfig:
             top_k=self.top_k,
             seed=self.seed,
             response_prefix=self.response_prefix,
+            response_suffix=self.response_suffix,
         )
 
 

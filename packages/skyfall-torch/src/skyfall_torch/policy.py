@@ -143,7 +143,8 @@ class LanguagePolicy:
                 self.last_effective_rank = self._effective_ranks(samples)
         self._generated.extend(samples)
         texts = self.tokenizer.batch_decode(responses, skip_special_tokens=True)
-        return [self.parse(self.sampling.response_prefix + text) for text in texts]
+        prefix, suffix = self.sampling.response_prefix, self.sampling.response_suffix
+        return [self.parse(prefix + text + suffix) for text in texts]
 
     @staticmethod
     def parse(text: str) -> Any:

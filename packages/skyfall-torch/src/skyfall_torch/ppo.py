@@ -11,16 +11,14 @@ a language model and a small actor-critic alike.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from skyfall_core.advantage import GAEMode, compute_gae
 from skyfall_core.base import RolloutWindow
@@ -28,28 +26,21 @@ from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_torch.checkpoints import read_state, write_state
 from skyfall_torch.errors import NonFiniteLossError
 from skyfall_torch.her import HERBuffer
-from skyfall_torch.interface import Evaluation, SupportsRenewal, SupportsValues, TrainablePolicy
-from skyfall_torch.losses import (
-    RatioMode,
-    clipped_policy_loss,
-    clipped_value_loss,
-    explained_variance,
-    importance_ratio,
-    kl_estimate,
-    normalized,
-    reinforced_mask,
-    sequence_mean,
-    value_loss,
-)
+from skyfall_torch.interface import SupportsRenewal, SupportsValues, TrainablePolicy
+from skyfall_torch.losses import RatioMode, kl_estimate, normalized
 from skyfall_torch.options import checked_options
 from skyfall_torch.ppo_batch import Targets, TokenBatch, batch_of
 from skyfall_torch.ppo_config import AdvantageScope, OldPolicyPass, PPOConfig, Precision, Truncation
+from skyfall_torch.ppo_loss import Minibatch, minibatch_loss
+from skyfall_torch.ppo_report import put_statistics
+from skyfall_torch.ppo_scoring import Scorer, chunks
 from skyfall_torch.randomness import OwnRandomness
 from skyfall_torch.remedies.l2_init import add_l2_init_gradient
 from skyfall_torch.remedies.shrink_perturb import shrink_and_perturb
 from skyfall_torch.successors import cut_successors
 from skyfall_torch.tally import Tally
 from skyfall_torch.tokens import ActionTokens
+from skyfall_torch.weights import snapshot, temporary_weights
 
 __all__ = [
     "ActionTokens",
@@ -63,8 +54,6 @@ __all__ = [
     "TokenBatch",
     "Truncation",
 ]
-
-_AUTOCAST = {Precision.BFLOAT16: torch.bfloat16, Precision.FLOAT16: torch.float16}
 
 
 class PPOBackend:
@@ -106,9 +95,10 @@ class PPOBackend:
         self._base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
         self._device = self._parameters[0].device
         self._randomness = OwnRandomness(self.config.seed, self._device)
+        self._scorer = Scorer(policy, self.config, self._device)
         scaled = self.config.precision is Precision.FLOAT16
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=scaled)
-        self._initial = self._snapshot() if self.config.kl_coeff > 0 else None
+        self._initial = snapshot(policy.trainable_parameters()) if self.config.kl_coeff > 0 else None
         self._replay = HERBuffer(
             self.config.replay_size,
             admission_threshold=self.config.replay_threshold,
@@ -152,7 +142,7 @@ class PPOBackend:
             self._optimize(batch, targets, tally)
         end = perf_counter()
         self._updates += 1
-        self._report(batch, targets, tally)
+        put_statistics(tally, batch, targets, float(self.optimizer.param_groups[0]["lr"]))
         if self.config.redo_every and self._updates % self.config.redo_every == 0:
             policy, threshold = self._renewable("redo_every"), self.config.redo_threshold
             with self._randomness.active():
@@ -229,7 +219,7 @@ class PPOBackend:
 
     def _measure(self, batch: TokenBatch) -> Targets:
         """The old policy's view of the batch, and the advantages that follow from it."""
-        logprobs, mask, values = self._score_all(batch)
+        logprobs, mask, values = self._scorer.score_all(batch.samples)
         advantages, returns = compute_gae(
             self._rewards_beyond_cuts(batch),
             values.double().tolist(),
@@ -269,28 +259,12 @@ class PPOBackend:
             rewards[row] += self.config.gamma * value
         return rewards
 
-    @torch.no_grad()
-    def _score_all(self, batch: TokenBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """(N, T) log-probabilities and reinforced mask, and (N,) values, under the current weights."""
-        self.policy.train(self.config.old_policy_pass is OldPolicyPass.TRAIN)
-        width = max(sample.length for sample in batch.samples)
-        logprobs, masks, values = [], [], []
-        for rows in _chunks(range(len(batch)), self._pass_size):
-            samples = [batch.samples[row] for row in rows]
-            with self._precision():
-                scored = self.policy.evaluate(samples)
-            room = (0, width - scored.mask.shape[1])
-            logprobs.append(functional.pad(scored.logprobs, room))
-            masks.append(functional.pad(reinforced_mask(scored.mask, self._starts(samples)), room))
-            values.append(scored.values)
-        return torch.cat(logprobs), torch.cat(masks), torch.cat(values)
-
     def _optimize(self, batch: TokenBatch, targets: Targets, tally: Tally) -> None:
         self.policy.train(True)
         for _ in range(self.config.epochs):
             order = torch.randperm(len(batch)).tolist()
             if not all(
-                self._step(batch, targets, rows, tally) for rows in _chunks(order, self.config.minibatch_size)
+                self._step(batch, targets, rows, tally) for rows in chunks(order, self.config.minibatch_size)
             ):
                 break
         self.policy.train(False)
@@ -298,13 +272,13 @@ class PPOBackend:
     def _step(self, batch: TokenBatch, targets: Targets, rows: Sequence[int], tally: Tally) -> bool:
         """One optimizer step on the minibatch `rows`; False, and no step, once the policy moved enough."""
         self.optimizer.zero_grad(set_to_none=True)
-        ratios = self._ratio_count([batch.samples[row] for row in rows])
-        minibatch = _Minibatch(len(rows), ratios, self._advantages_for(targets, rows), [])
-        for part in _chunks(rows, self._pass_size):
+        ratios = self._scorer.ratio_count([batch.samples[row] for row in rows])
+        minibatch = Minibatch(len(rows), ratios, self._advantages_for(targets, rows), [])
+        for part in chunks(rows, self._scorer.pass_size):
             loss = self._loss(batch, targets, part, minibatch, tally)
             self._require_finite("the loss", loss, batch, rows)
             torch.autograd.backward(self._scaler.scale(loss))
-        if self._has_drifted(minibatch):
+        if minibatch.has_drifted(self.config.target_kl):
             self.optimizer.zero_grad(set_to_none=True)
             tally.put("stopped_early", 1.0)
             return False
@@ -335,82 +309,27 @@ class PPOBackend:
         ready[index] = normalized(targets.advantages[index])
         return ready
 
-    def _has_drifted(self, minibatch: "_Minibatch") -> bool:
-        if self.config.target_kl is None:
-            return False
-        return float(sum(minibatch.drift)) / minibatch.ratios > 1.5 * self.config.target_kl
-
     def _loss(
-        self, batch: TokenBatch, targets: Targets, rows: Sequence[int], minibatch: "_Minibatch", tally: Tally
+        self, batch: TokenBatch, targets: Targets, rows: Sequence[int], minibatch: Minibatch, tally: Tally
     ) -> Tensor:
         """What `rows` contribute to their minibatch's loss."""
-        config = self.config
-        samples = [batch.samples[row] for row in rows]
-        index = torch.tensor(list(rows), device=self._device)
-        with self._precision():
-            scored = self.policy.evaluate(samples)
-        mask = reinforced_mask(scored.mask, self._starts(samples))
-        old = targets.logprobs[index, : mask.shape[1]]
-        ratio, weight = importance_ratio(scored.logprobs, old, mask, config.ratio)
-        surrogate = clipped_policy_loss(
-            ratio, weight, minibatch.advantages[index], config.clip_range, minibatch.ratios
-        )
-        minibatch.drift.append(surrogate.drift_sum)
-        returns = targets.returns[index]
-        if config.value_clip_range is None:
-            critic = value_loss(scored.values, returns, minibatch.rows)
-        else:
-            old_values, near = targets.values[index], config.value_clip_range
-            critic = clipped_value_loss(scored.values, old_values, returns, near, minibatch.rows)
-        share = len(rows) / minibatch.rows
-        tally.add("policy_loss", surrogate.loss, share)
-        tally.add("value_loss", critic, share)
-        counted = weight.sum()
-        tally.add("ratio_mean", surrogate.ratio_sum, counted)
-        tally.add("clip_fraction", surrogate.clipped_sum, counted)
-        tally.add("approx_kl", surrogate.drift_sum, counted)
-        loss = surrogate.loss + config.value_coeff * critic
-        if not config.entropy_coeff:
-            return loss
-        entropy = self._entropy(scored, mask) / minibatch.ratios
-        tally.add("entropy", entropy, share)
-        return loss - config.entropy_coeff * entropy
-
-    def _entropy(self, scored: Evaluation, mask: Tensor) -> Tensor:
-        """Summed over what the ratios are taken of, so that dividing by their number gives a mean."""
-        if scored.entropies is None:
+        scored, mask = self._scorer.score([batch.samples[row] for row in rows])
+        if self.config.entropy_coeff and scored.entropies is None:
             raise ConfigError(
                 f"entropy_coeff {self.config.entropy_coeff!r}: {type(self.policy).__name__} reports no "
                 "entropies; set it to 0"
             )
-        if self.config.ratio is RatioMode.PER_TOKEN:
-            return (scored.entropies * mask).sum()
-        return sequence_mean(scored.entropies, mask).sum()
+        index = torch.tensor(list(rows), device=self._device)
+        return minibatch_loss(self.config, scored, mask, targets, index, minibatch, tally)
 
     def _divergence_from_start(self, batch: TokenBatch, targets: Targets) -> float:
         """KL of the current policy from the initial one on this batch's tokens."""
         adapted = any("lora_" in name for name, _ in self.policy.named_trainable_parameters())
         if self._initial is None or adapted:
             return 0.0
-        with self._initial_weights(self._initial):
-            reference, _, _ = self._score_all(batch)
+        with temporary_weights(self.policy.trainable_parameters(), self._initial):
+            reference, _, _ = self._scorer.score_all(batch.samples)
         return float(kl_estimate(targets.logprobs, reference, targets.mask))
-
-    def _report(self, batch: TokenBatch, targets: Targets, tally: Tally) -> None:
-        rewards = torch.tensor(batch.rewards, dtype=torch.float64)
-        tally.put("explained_variance", explained_variance(targets.values, targets.returns))
-        tally.put("advantage_mean", targets.raw_advantage_mean)
-        tally.put("advantage_std", targets.raw_advantage_std)
-        tally.put("value_mean", targets.values.mean())
-        tally.put("reward_mean", rewards.mean())
-        tally.put("reward_std", rewards.std(correction=0))
-        tally.put("reward_min", rewards.min())
-        tally.put("reward_max", rewards.max())
-        tally.put("samples", float(len(batch)))
-        tally.put("samples_replayed", float(len(batch) - len(batch.steps)))
-        tally.put("tokens", float(sum(sample.length for sample in batch.samples)))
-        tally.put("tokens_reinforced", targets.mask.sum())
-        tally.put("learning_rate", float(self.optimizer.param_groups[0]["lr"]))
 
     # Checkpoints
 
@@ -488,25 +407,6 @@ class PPOBackend:
             )
         return self.policy
 
-    @property
-    def _pass_size(self) -> int:
-        """Samples in one forward pass."""
-        return math.ceil(self.config.minibatch_size / self.config.gradient_accumulation)
-
-    def _starts(self, samples: Sequence[Any]) -> list[int]:
-        return [sample.action_start(self.config.action_tokens) for sample in samples]
-
-    def _ratio_count(self, samples: Sequence[Any]) -> int:
-        """How many ratios the minibatch's mean is over."""
-        if self.config.ratio is RatioMode.SEQUENCE_MEAN:
-            return len(samples)
-        reinforced: int = sum(sample.length for sample in samples) - sum(self._starts(samples))
-        return max(1, reinforced)
-
-    def _precision(self) -> AbstractContextManager[Any]:
-        kind = _AUTOCAST.get(self.config.precision)
-        return nullcontext() if kind is None else torch.autocast(self._device.type, dtype=kind)
-
     def _require_finite(self, what: str, value: Tensor, batch: TokenBatch, rows: Sequence[int]) -> None:
         if not bool(torch.isfinite(value)):
             self.optimizer.zero_grad(set_to_none=True)
@@ -523,43 +423,3 @@ class PPOBackend:
             share *= max(0.0, 1.0 - self._optimizer_steps / anneal)
         for group, rate in zip(self.optimizer.param_groups, self._base_rates, strict=True):
             group["lr"] = rate * share
-
-    def _snapshot(self) -> list[Tensor]:
-        return [parameter.detach().clone() for parameter in self.policy.trainable_parameters()]
-
-    @contextmanager
-    def _initial_weights(self, initial: Sequence[Tensor]) -> Iterator[None]:
-        """Put the initial weights in place for the block; the current ones come back bit for bit."""
-        parameters, current = self.policy.trainable_parameters(), self._snapshot()
-        try:
-            _assign(parameters, initial)
-            yield
-        finally:
-            _assign(parameters, current)
-
-
-class _Minibatch(NamedTuple):
-    """What holds for a whole minibatch, however many passes it takes.
-
-    Attributes:
-        rows: How many rows its means are over.
-        ratios: How many ratios its means are over.
-        advantages: (N,) of which its own rows are ready for the loss.
-        drift: Sums of the passes so far whose mean estimates KL(old ‖ new).
-    """
-
-    rows: int
-    ratios: int
-    advantages: Tensor
-    drift: list[Tensor]
-
-
-@torch.no_grad()
-def _assign(parameters: Sequence[nn.Parameter], values: Sequence[Tensor]) -> None:
-    for parameter, value in zip(parameters, values, strict=True):
-        parameter.copy_(value)
-
-
-def _chunks(rows: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    for begin in range(0, len(rows), size):
-        yield rows[begin : begin + size]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PromptBuilder", "chat_or_plain_prompt", "observation_text", "prompt_ids"]
+__all__ = ["PromptBuilder", "bare_prompt", "chat_or_plain_prompt", "observation_text", "prompt_ids"]
 
 PromptBuilder = Callable[[Any, Any], "str | list[int]"]
 
@@ -55,6 +55,11 @@ def chat_or_plain_prompt(system_prompt: str | None = None) -> PromptBuilder:
         return f"{system_prompt}\n{text}\nAction:" if system_prompt else f"{text}\nAction:"
 
     return build
+
+
+def bare_prompt(observation: Any, tokenizer: Any) -> str:  # noqa: ARG001 - a builder's signature
+    """A builder that gives the observation's text and nothing else, for models that learn from scratch."""
+    return observation_text(observation)
 
 
 def prompt_ids(built: str | list[int], tokenizer: Any) -> list[int]:

@@ -80,17 +80,25 @@ def encode_example(policy: LanguagePolicy, example: Example, max_length: int) ->
     The end token is part of what is learned. A prompt that is too long loses its beginning.
 
     Raises:
-        ConfigError: If the action lacks the policy's response prefix, or alone is too long.
+        ConfigError: If the action lacks the policy's response prefix or suffix, or alone is too long.
     """
-    tokenizer, prefix = policy.tokenizer, policy.sampling.response_prefix
+    tokenizer, prefix, suffix = (
+        policy.tokenizer,
+        policy.sampling.response_prefix,
+        policy.sampling.response_suffix,
+    )
     if not example.action.startswith(prefix):
         raise ConfigError(
             f"action {example.action!r}: does not begin with the policy's response_prefix {prefix!r}"
         )
+    if not example.action[len(prefix) :].endswith(suffix):
+        raise ConfigError(
+            f"action {example.action!r}: does not end with the policy's response_suffix {suffix!r}"
+        )
     prompt = _prompt(policy, example)
     if prefix:
         prompt += tokenizer.encode(prefix, add_special_tokens=False)
-    action = tokenizer.encode(example.action[len(prefix) :], add_special_tokens=False)
+    action = tokenizer.encode(example.action[len(prefix) :].removesuffix(suffix), add_special_tokens=False)
     if tokenizer.eos_token_id is not None:
         action.append(tokenizer.eos_token_id)
     room = max_length - len(action)
