@@ -203,8 +203,7 @@ class EWCBackend(PPOBackend):
         parameters = [parameter for _, parameter in self._protected]
 
         def log_likelihood(indices: Sequence[int]) -> Tensor:
-            with self._precision():
-                scored = self.policy.evaluate([samples[index] for index in indices])
+            scored = self._scorer.evaluate([samples[index] for index in indices])
             return (scored.logprobs * scored.mask).sum(1)
 
         with fisher_mode(modules, self.ewc.fisher_dropout), self._randomness.active():

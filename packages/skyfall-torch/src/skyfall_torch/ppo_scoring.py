@@ -37,14 +37,18 @@ class Scorer:
         """Samples in one forward pass."""
         return math.ceil(self._config.minibatch_size / self._config.gradient_accumulation)
 
-    def score(self, samples: Sequence[Any]) -> tuple[Evaluation, Tensor]:
-        """One forward pass over `samples`, and the (B, T) mask of their reinforced tokens."""
+    def evaluate(self, samples: Sequence[Any]) -> Evaluation:
+        """One forward pass over `samples`, in the precision that was asked for."""
         kind = _AUTOCAST.get(self._config.precision)
         precision: AbstractContextManager[Any] = (
             nullcontext() if kind is None else torch.autocast(self._device.type, dtype=kind)
         )
         with precision:
-            scored = self._policy.evaluate(samples)
+            return self._policy.evaluate(samples)
+
+    def score(self, samples: Sequence[Any]) -> tuple[Evaluation, Tensor]:
+        """One forward pass over `samples`, and the (B, T) mask of their reinforced tokens."""
+        scored = self.evaluate(samples)
         return scored, reinforced_mask(scored.mask, self._starts(samples))
 
     @torch.no_grad()
