@@ -7,35 +7,29 @@ from typing import TYPE_CHECKING, Any
 from skyfall_morpheus.local import desk, views
 from skyfall_morpheus.local.answers import body_of, by_status, find, in_period, number, ok, show, text
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.handlers import Handlers
 from skyfall_morpheus.local.model import COMPANIES, PRODUCTS
 from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from skyfall_morpheus.local.ledger import Entry
     from skyfall_morpheus.local.model import Invoice, Payment
-    from skyfall_morpheus.local.routing import Router
-    from skyfall_morpheus.local.worlds import World, Worlds
+    from skyfall_morpheus.local.routing import Handler
+    from skyfall_morpheus.local.worlds import World
 
 __all__ = ["Accounts"]
 
 INVOICE_STATUSES = ("DRAFT", "VALIDATED", "SENT", "PARTIALLY_PAID", "PAID", "REJECTED")
 
 
-class Accounts:
-    """Handlers over a server's worlds.
+class Accounts(Handlers):
+    """Routes of the office: companies, products, invoices, payments, ledger and finance."""
 
-    Args:
-        worlds: The worlds.
-    """
-
-    def __init__(self, worlds: Worlds) -> None:
-        self.worlds = worlds
-
-    def add_routes(self, router: Router) -> None:
-        """Register the routes of this module."""
-        for route, handler in (
+    def routes(self) -> Iterable[tuple[str, Handler]]:
+        """What answers what."""
+        return (
             ("GET /{w}/erp/companies", self.companies),
             ("GET /{w}/erp/products", self.products),
             ("GET /{w}/erp/invoices", self.invoices),
@@ -53,11 +47,7 @@ class Accounts:
             ("GET /{w}/finance/summary", self.finance_summary),
             ("GET /{w}/finance/transactions", self.transactions),
             ("POST /{w}/finance/transactions", self.create_transaction),
-        ):
-            router.add(route, handler)
-
-    def _world(self, request: Request) -> World:
-        return self.worlds.find(request.params["w"])
+        )
 
     def invoices(self, request: Request) -> Reply:
         """Invoices, by status when asked."""

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local.answers import body_of, number, ok, text
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.handlers import Handlers
 from skyfall_morpheus.local.model import SCENARIOS
 from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
-    from skyfall_morpheus.local.routing import Router
-    from skyfall_morpheus.local.worlds import World, Worlds
+    from collections.abc import Iterable
+
+    from skyfall_morpheus.local.routing import Handler
 
 __all__ = ["Chaos", "checked_policy"]
 
@@ -22,30 +24,19 @@ PRESETS = {
 }
 
 
-class Chaos:
-    """Handlers over a server's worlds.
+class Chaos(Handlers):
+    """Routes of the chaos policy, which decides how many documents fail and in which ways."""
 
-    Args:
-        worlds: The worlds.
-    """
-
-    def __init__(self, worlds: Worlds) -> None:
-        self.worlds = worlds
-
-    def add_routes(self, router: Router) -> None:
-        """Register the routes of this module."""
-        for route, handler in (
+    def routes(self) -> Iterable[tuple[str, Handler]]:
+        """What answers what."""
+        return (
             ("GET /world/{w}/chaos", self.get_chaos),
             ("PUT /world/{w}/chaos", self.put_chaos),
             ("DELETE /world/{w}/chaos", self.delete_chaos),
             ("GET /chaos/presets", self.presets),
             ("GET /chaos/presets/{id}", self.preset),
             ("GET /chaos/status", self.chaos_status),
-        ):
-            router.add(route, handler)
-
-    def _world(self, request: Request) -> World:
-        return self.worlds.find(request.params["w"])
+        )
 
     def get_chaos(self, request: Request) -> Reply:
         """A world's chaos policy."""

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from skyfall_morpheus.local import views
 from skyfall_morpheus.local.answers import body_of, in_period, number, ok, show, text
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.handlers import Handlers
 from skyfall_morpheus.local.overview import overview
 from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
-    from skyfall_morpheus.local.routing import Router
-    from skyfall_morpheus.local.worlds import World, Worlds
+    from collections.abc import Iterable
+
+    from skyfall_morpheus.local.routing import Handler
 
 __all__ = ["DESCRIPTOR", "Service", "overview"]
 
@@ -20,19 +22,12 @@ DESCRIPTOR = "od-inbound-edi"
 LEVELS = ("trace", "debug", "info", "warn", "error", "fatal")
 
 
-class Service:
-    """Handlers over a server's worlds.
+class Service(Handlers):
+    """Routes around the trade: logs, schedules, and the compact overview."""
 
-    Args:
-        worlds: The worlds.
-    """
-
-    def __init__(self, worlds: Worlds) -> None:
-        self.worlds = worlds
-
-    def add_routes(self, router: Router) -> None:
-        """Register the routes of this module."""
-        for route, handler in (
+    def routes(self) -> Iterable[tuple[str, Handler]]:
+        """What answers what."""
+        return (
             ("GET /{w}/logs", self.logs),
             ("GET /{w}/audit-logs", self.audit_logs),
             ("PUT /{w}/od/schedules/pause", self.pause),
@@ -43,11 +38,7 @@ class Service:
             ("GET /{w}/od/descriptors/{od}/schedules", self.schedules),
             ("POST /{w}/od/descriptors/{od}/schedule", self.schedule),
             ("GET /{w}/overview", self.overview),
-        ):
-            router.add(route, handler)
-
-    def _world(self, request: Request) -> World:
-        return self.worlds.find(request.params["w"])
+        )
 
     def logs(self, request: Request) -> Reply:
         """Service logs, newest first."""

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 from skyfall_morpheus.local import desk, views
 from skyfall_morpheus.local.answers import body_of, in_period, ok, only_status, show, text
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.handlers import Handlers
 from skyfall_morpheus.local.model import TICKET_STATUSES, Ticket
 from skyfall_morpheus.local.routing import Reply, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from skyfall_morpheus.local.routing import Router
-    from skyfall_morpheus.local.worlds import World, Worlds
+    from skyfall_morpheus.local.routing import Handler
+    from skyfall_morpheus.local.worlds import World
 
 __all__ = ["Ticketing"]
 
@@ -22,19 +23,12 @@ TICKET_FILTERS = ("priority", "impact", "urgency", "department", "assignedTo")
 ENTITY_TYPES = ("ORDER", "SHIPMENT", "TASK", "WAVE", "INVENTORY")
 
 
-class Ticketing:
-    """Handlers over a server's worlds.
+class Ticketing(Handlers):
+    """Routes of tickets and of verification."""
 
-    Args:
-        worlds: The worlds.
-    """
-
-    def __init__(self, worlds: Worlds) -> None:
-        self.worlds = worlds
-
-    def add_routes(self, router: Router) -> None:
-        """Register the routes of this module."""
-        for route, handler in (
+    def routes(self) -> Iterable[tuple[str, Handler]]:
+        """What answers what."""
+        return (
             ("GET /{w}/tickets", self.tickets),
             ("POST /{w}/tickets", self.create_ticket),
             ("GET /{w}/tickets/{id}", self.ticket),
@@ -44,11 +38,7 @@ class Ticketing:
             ("PATCH /{w}/tickets/{id}/work-notes", self.work_notes),
             ("POST /{w}/verification/verify-ticket", self.verify_ticket),
             ("POST /{w}/verification/verify-entity", self.verify_entity),
-        ):
-            router.add(route, handler)
-
-    def _world(self, request: Request) -> World:
-        return self.worlds.find(request.params["w"])
+        )
 
     def _ticket(self, world: World, identifier: Any) -> Ticket | None:
         name = identifier if isinstance(identifier, str) else ""

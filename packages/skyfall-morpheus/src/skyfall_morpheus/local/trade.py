@@ -17,13 +17,16 @@ from skyfall_morpheus.local.answers import (
     text,
 )
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.handlers import Handlers
 from skyfall_morpheus.local.model import ORDER_FLOW
 from skyfall_morpheus.local.routing import Reply, Request
 from skyfall_morpheus.local.simulation import COMPANIES, PRODUCTS
 
 if TYPE_CHECKING:
-    from skyfall_morpheus.local.routing import Router
-    from skyfall_morpheus.local.worlds import World, Worlds
+    from collections.abc import Iterable
+
+    from skyfall_morpheus.local.routing import Handler
+    from skyfall_morpheus.local.worlds import World
 
 __all__ = ["Trade"]
 
@@ -31,19 +34,12 @@ DOC_TYPES = ("850", "855", "856", "810", "820", "997", "999")
 EDI_STATUSES = ("RECEIVED", "QUEUED", "PROCESSING", "DELIVERED", "ERRORED", "ARCHIVED")
 
 
-class Trade:
-    """Handlers over a server's worlds.
+class Trade(Handlers):
+    """Routes of the trade itself: EDI documents, outbound orders, stock."""
 
-    Args:
-        worlds: The worlds.
-    """
-
-    def __init__(self, worlds: Worlds) -> None:
-        self.worlds = worlds
-
-    def add_routes(self, router: Router) -> None:
-        """Register the routes of this module."""
-        for route, handler in (
+    def routes(self) -> Iterable[tuple[str, Handler]]:
+        """What answers what."""
+        return (
             ("GET /{w}/edi", self.list_edi),
             ("POST /{w}/edi", self.create_edi),
             ("GET /{w}/edi/statistics/invoice", self.invoice_statistics),
@@ -59,11 +55,7 @@ class Trade:
             ("PUT /{w}/wms/outbound-orders/{id}/lines/{line}/allocate", self.allocate),
             ("PUT /{w}/wms/outbound-orders/{id}/priority", self.priority),
             ("PUT /{w}/wms/outbound-orders/{id}/status", self.order_status),
-        ):
-            router.add(route, handler)
-
-    def _world(self, request: Request) -> World:
-        return self.worlds.find(request.params["w"])
+        )
 
     def list_edi(self, request: Request) -> Reply:
         """EDI transactions, newest statuses as they are, by number."""
