@@ -209,13 +209,13 @@ def _remarks(card: Scorecard) -> dict[str, str]:
             ("shift", left_out, sum(result.undefined for result in adaptation)),
         ),
         "recovery_steps": (
-            ("shift", "never recovered, counted with their whole segment", sum(r.censored for r in recovery)),
+            ("shift", "never recovered, counted with the whole segment", sum(r.censored for r in recovery)),
             ("shift", left_out, sum(result.undefined for result in recovery)),
         ),
         "gap": (
             (
                 "configuration",
-                "above their bound: the bound is wrong",
+                "above the bound: it is set too low",
                 sum(c.above_bound for c in card.configurations),
             ),
             ("configuration", "without a gap", sum(c.gap.value is None for c in card.configurations)),
