@@ -57,7 +57,7 @@ def test_entry_points_lead_to_the_classes(name: str) -> None:
 @pytest.mark.parametrize(
     "algorithm",
     [Random(action_space=NESTED), Frozen(observation_space=BOX, action_space=TWO), Frozen(Steady())],
-    ids=str,
+    ids=["random", "frozen at its first action", "frozen policy"],
 )
 def test_controls_are_algorithms_that_measure_nothing(algorithm: Random | Frozen) -> None:
     assert isinstance(algorithm, Algorithm)
