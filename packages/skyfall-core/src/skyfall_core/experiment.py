@@ -256,14 +256,14 @@ def run_experiment(  # noqa: C901, PLR0912, PLR0913, PLR0915 - a run in its orde
         for report in _learn(windows, life, collector.step_index, tracking.shift):
             metrics.append(dict(report.metrics))
             regimes.update(dict.fromkeys(report.regimes))
+            stopping = should_stop is not None and should_stop()  # once: what stops has a checkpoint
             if directory is not None:
                 directory.report(asdict(report))
-                stopping = should_stop is not None and should_stop()
                 directory.checkpoint_if_due(life, list(regimes), at_once=stopping)
             tracking.window(report)
             if on_window is not None:
                 on_window(report)
-            if should_stop is not None and should_stop() and report.steps < config.rollout.total_steps:
+            if stopping and report.steps < config.rollout.total_steps:
                 raise KeyboardInterrupt(f"stopped after step {report.steps - 1}")
         if directory is not None and export_dir is not None:
             directory.score()  # so that the bundle holds it
