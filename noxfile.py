@@ -31,8 +31,8 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The quick tests; further arguments go to pytest."""
-    session.run(*DEV, "pytest", *session.posargs)
+    """The quick tests, on every core; further arguments go to pytest in place of that."""
+    session.run(*DEV, "pytest", *(session.posargs or ("-n", "auto", "--dist", "loadfile")))
 
 
 @nox.session
