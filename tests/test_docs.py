@@ -93,3 +93,22 @@ def test_pages_ask_no_other_server_for_fonts_or_scripts(site: Path) -> None:
         )
     }
     assert {address for address in asked if "canonical" not in address} == set()
+
+
+def test_formulas_are_drawn_not_spelled(site: Path) -> None:
+    code = re.compile(r"<(pre|code|script|style)\b.*?</\1>", re.DOTALL)
+    pages = {page: code.sub("", page.read_text()) for page in site.rglob("*.html") if "api" not in page.parts}
+    assert sum(text.count("<math ") for text in pages.values()) > 20
+    spelled = re.compile(r"\$\$|\$\\|\\[(\[a-zA-Z]")
+    assert {str(page): spelled.findall(text) for page, text in pages.items() if spelled.search(text)} == {}
+
+
+def test_no_section_of_the_navigation_stands_twice(site: Path) -> None:
+    page = (site / "index.html").read_text()
+    opened = re.compile(
+        r'data-md-level="1".*?<label class="md-nav__title"[^>]*>\s*<span[^>]*></span>\s*(.*?)\s*</label>',
+        re.DOTALL,
+    )
+    sections = opened.findall(page)
+    assert sections
+    assert sorted(sections) == sorted(set(sections))
