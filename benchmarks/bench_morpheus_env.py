@@ -25,7 +25,6 @@ from skyfall_morpheus.env import MorpheusEnv
 from skyfall_morpheus.scripted import ScriptedPolicy
 from skyfall_morpheus.vector import PersistentVectorEnv
 
-
 SOAK_TICK = 60.0
 
 
