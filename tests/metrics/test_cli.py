@@ -79,6 +79,12 @@ def test_score_prints_the_six_metrics(invoke, trace):
         assert line in squeezed(done.stdout)
 
 
+def test_score_tells_a_life_with_a_revisit_segment_by_segment(invoke, trace):
+    text = squeezed(invoke("score", trace, *PLAIN).stdout)
+    assert "Segment From Rows Mean Opening Settled" in text
+    assert "A 0 4 0.75 0 1 B 4 4 0.375 0 0.75 A 8 4 0.875 0.5 1" in text
+
+
 def test_tables_fit_eighty_columns(invoke, trace, sweep):
     for arguments in (("score", trace), ("score", sweep), ("compare", sweep), ("compare", sweep, "--all")):
         assert max(map(len, invoke(*arguments).stdout.splitlines())) <= 80
@@ -123,7 +129,7 @@ def test_score_prints_latex(invoke, trace):
     text = invoke("score", trace, "--latex", *PLAIN).stdout
     assert "Reward per configuration & 0.5938 & reward & higher \\\\" in text
     assert "Performance gap & ---\\textsuperscript{a} & reward & lower \\\\" in text
-    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 2
+    assert text.count(r"\begin{tabular}") == text.count(r"\end{tabular}") == 3
 
 
 def test_bounds_file_and_observed_bounds(invoke, sweep, tmp_path):

@@ -633,6 +633,13 @@ def test_a_world_record_takes_every_field_it_documents() -> None:
     assert record["is_default"] is True
     for name, value in (("layout", "x"), ("capabilityIds", [3]), ("realHoursPerSimDay", 0)):
         assert api.dispatch("PATCH", f"/world/{ids['w']}", body={name: value}).status == 400
+    other = api.dispatch("POST", "/world", body={"name": "other", "layout": "process-outbound"})
+    for refused in ({"name": "other"}, {"chaos": {}}, {"personas": {"allowedPersonas": ["nobody"]}}):
+        body = {"description": "by half", **refused}
+        assert api.dispatch("PATCH", f"/world/{ids['w']}", body=body).status == 400
+        assert api.dispatch("GET", f"/world/{ids['w']}").body["data"]["description"] == "new"
+    renamed = api.dispatch("PATCH", f"/world/{other.body['world']['_id']}", body={"name": "other"})
+    assert renamed.status == 200
     policy = {**CHAOS, "persistCorruptedData": True, "seed": "s"}
     shown = api.dispatch("PUT", f"/world/{ids['w']}/chaos", body=policy).body["data"]["chaos"]
     assert (shown["persistCorruptedData"], shown["seed"]) == (True, "s")

@@ -108,7 +108,7 @@ def test_a_changed_snapshot_is_refused_and_changes_nothing() -> None:
     kept = saved(api, world)
     richer = wire(kept)
     richer["state"]["simulation"]["ledger"]["cash"] += 1e6
-    for body in (richer, {**kept, "version": 2}, {**kept, "digest": ""}, {"state": {}}, {}, None, []):
+    for body in (richer, {**kept, "version": 1}, {**kept, "digest": ""}, {"state": {}}, {}, None, []):
         assert api.dispatch("POST", "/world/restore", body=body).status == 400
     assert saved(api, world) == kept
 

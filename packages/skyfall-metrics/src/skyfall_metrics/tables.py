@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from statistics import fmean
 
 from skyfall_metrics.comparison import Comparison, Estimate, FamilySummary, Improvement
 from skyfall_metrics.measures import HEADLINES, MEASURES, Better, Measure
@@ -20,6 +21,7 @@ __all__ = [
     "improvement_sheet",
     "measure_sheet",
     "run_lines",
+    "segment_sheet",
     "summary_sheet",
 ]
 
@@ -33,6 +35,9 @@ _SHORT = {
     "stability": "Stab.",
     "gap": "Gap",
 }
+_MOST_SEGMENTS = 24
+"""Segments that a table lists; a longer life is in the JSON."""
+
 _OPTIONAL = ("forward_transfer", "rank_first", "rank_last", "rank_slope", "rank_ratio")
 """Measures that need more than every trace has; a table leaves them out where no run has them."""
 
@@ -94,6 +99,32 @@ def configuration_sheet(configurations: Iterable[ConfigurationSummary], notes: F
             notes.cell(each.gap),
         )
     return sheet
+
+
+def segment_sheet(card: Scorecard) -> Sheet | None:
+    """A life in the order it was lived: each segment under its own label, the mean over worlds.
+
+    What a configuration's row sums up, a revisit's label keeps apart. None where the rows by
+    configuration say it all, where worlds lived through different things, and for a very long life.
+    """
+    lives = [world.segments for world in card.worlds]
+    plans = {tuple((one.label, one.at_step, one.rows) for one in life) for life in lives}
+    if not card.revisits or len(plans) > 1 or len(lives[0]) > _MOST_SEGMENTS:
+        return None
+    sheet = Sheet(("Segment", "From", "Rows", "Mean", "Opening", "Settled"), frozenset(range(1, 6)))
+    for same in zip(*lives, strict=True):
+        first = same[0]
+        again = f" (again {first.configuration})" if first.label != first.configuration else ""
+        levels = (_mean([getattr(one, name) for one in same]) for name in ("mean", "opening", "settled"))
+        rows = sum(one.rows for one in same)
+        sheet.add(first.label + again, f"{first.at_step:,}", f"{rows:,}", *map(formatted, levels))
+    return sheet
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of those that exist."""
+    present = [value for value in values if value is not None]
+    return fmean(present) if present else None
 
 
 def summary_sheet(cards: Sequence[Scorecard], notes: Footnotes) -> Sheet:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Actor", "Outcome"]
 
+VERIFIED_KEPT = 1000
+"""Tickets remembered as verified, the latest: of those that expire unsettled nobody is told."""
+
 RESULT_LIMIT = 400
 """Characters of an action's answer that the next observation shows."""
 
@@ -50,12 +53,12 @@ class Actor:
         client: Of the world's server.
 
     Attributes:
-        verified: Tickets whose verification has passed; only these may be settled.
+        verified: Tickets whose verification has passed, oldest first; only these may be settled.
     """
 
     def __init__(self, client: MorpheusClient) -> None:
         self._client = client
-        self.verified: set[str] = set()
+        self.verified: dict[str, None] = {}
 
     def perform(self, action: Any, world_id: str, state: Mapping[str, Any]) -> Outcome:
         """Carry an action out, or let time pass where it cannot be.
@@ -77,7 +80,7 @@ class Actor:
         last = {"tool": name, "status": status, "error": _explanation(status, body), "result": ""}
         if call.route.method == "GET" and name == "call":
             last["result"] = msgspec.json.encode(body).decode()[:RESULT_LIMIT]
-        self._note_verification(call, body)
+        self._note_verification(call, status, body)
         kind = name if name != "call" else f"{call.route.method} {'/'.join(call.route.pattern)}"
         return Outcome(kind, last, invalid=400 <= status < 500 and status != 429, overview=overview)
 
@@ -107,14 +110,18 @@ class Actor:
             return 502, {"error": type(failure).__name__}, None
         return result.status, result.body, None
 
-    def _note_verification(self, call: Call, body: Any) -> None:
-        if call.route.pattern != ("verification", "verify-ticket") or call.body is None:
-            return
-        ticket = str(call.body.get("ticketId"))
-        if isinstance(body, Mapping) and body.get("passed") is True:
-            self.verified.add(ticket)
-        else:
-            self.verified.discard(ticket)
+    def _note_verification(self, call: Call, status: int, body: Any) -> None:
+        """Remember which tickets may be settled, and forget those that are closed for good."""
+        given = call.body or {}
+        if call.route.pattern == ("verification", "verify-ticket"):
+            self.verified.pop(ticket := str(given.get("ticketId")), None)
+            if isinstance(body, Mapping) and body.get("passed") is True:
+                self.verified[ticket] = None
+            if len(self.verified) > VERIFIED_KEPT:
+                del self.verified[next(iter(self.verified))]
+        closed = call.route.pattern == ("tickets", "*", "status") and given.get("status") == "closed"
+        if closed and 200 <= status < 300:
+            self.verified.pop(call.ids[0], None)
 
 
 def _parsed(text: str) -> Any:

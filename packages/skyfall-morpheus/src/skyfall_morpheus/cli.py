@@ -96,9 +96,9 @@ def demo(
 @app.command()
 def bounds(
     steps: Annotated[int, typer.Option(min=1, help="Steps in each configuration.")] = 400,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 10,
 ) -> None:
-    """Measure what the scripted policies earn, as JSON for `run.reward_upper_bounds`."""
+    """Measure the best that scripted policies settle at, as JSON for `run.reward_upper_bounds`."""
     from skyfall_core.seeding import spread_seed  # noqa: PLC0415
     from skyfall_morpheus.demo import measure_bounds  # noqa: PLC0415
 

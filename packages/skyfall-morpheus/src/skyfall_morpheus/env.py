@@ -129,7 +129,7 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
             self._step = 0
         self._prepare_world(seed)
         self._episode = Episode()
-        self._actor.verified = set()
+        self._actor.verified = {}
         self._label = None if self._step == 0 else self._label
         self._apply_regime()
         self._overview = gather(self.client, self._world)
@@ -202,7 +202,7 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
             "snapshot": self.client.snapshot(world) if saved else None,
             "step": self._step,
             "episode": self._episode.state(),
-            "verified": sorted(self._actor.verified),
+            "verified": list(self._actor.verified),
             "label": self._label,
             "axes": self._axes.state(),
             "random": generator_state(self.np_random),
@@ -233,7 +233,7 @@ class MorpheusEnv(gymnasium.Env[Any, Any]):
         self._fresh = False
         self._step, self._label = int(token["step"]), token["label"]
         self._episode = Episode.of(token["episode"])
-        self._actor.verified = set(token["verified"])
+        self._actor.verified = dict.fromkeys(token["verified"])
         self._axes.load(token["axes"])
         self.np_random = generator_of(token["random"])
         self._overview = gather(self.client, self._world)

@@ -52,6 +52,7 @@ class Episode:
         on_time = min(shipped, max(0.0, after["on_time"] - before["on_time"]))
         self.shipped += int(shipped)
         self.on_time += int(on_time)
+        given_up = after["given_up"] - before["given_up"]
         novel = succeeded and kind not in self.kinds
         if novel:
             self.kinds.add(kind)
@@ -60,7 +61,7 @@ class Episode:
             "on_time": on_time,
             "late": shipped - on_time,
             "tickets_closed": max(0.0, after["closed"] - before["closed"]),
-            "edi_recovered": max(0.0, before["errored"] - after["errored"]),
+            "edi_recovered": max(0.0, before["errored"] - after["errored"] - given_up),
             "invalid": float(invalid),
             "novel": float(novel),
             "episode_on_time": float(self.on_time),
@@ -91,5 +92,6 @@ def counts(overview: Mapping[str, Any]) -> dict[str, float]:
         "shipped": float(metrics.get("completedOrders") or 0),
         "on_time": float(metrics.get("onTimeShipments") or 0),
         "closed": float(overview["tickets"]["closed"]["totalCount"]),
+        "given_up": float(metrics.get("documentsGivenUp") or 0),
         "errored": float(overview["edi"]["ERRORED"]["totalCount"]),
     }

@@ -57,6 +57,8 @@ def _print_tables(cards: list[Scorecard], form: OutputFormat) -> None:
             tables.measure_sheet(cards[0], notes),
             tables.configuration_sheet(cards[0].configurations, notes),
         ]
+        life = tables.segment_sheet(cards[0])
+        sheets += [] if life is None else [life]
         closing = []
     else:
         windows = ", ".join(map(str, sorted({card.parameters.window for card in cards})))

@@ -26,6 +26,7 @@ __all__ = [
     "ok",
     "only_status",
     "page",
+    "require_room",
     "show",
     "text",
 ]
@@ -171,6 +172,12 @@ def find(shelf: Shelf[Any], request: Request, letter: str) -> Any:
     if thing is None:
         raise RefusalError(404, f"{identifier[:64]!r} not found")
     return thing
+
+
+def require_room(shelf: Shelf[Any], kind: str, most: int) -> None:
+    """Refuse to add to a shelf by hand while too much on it is unfinished: only time bounds it else."""
+    if shelf.unfinished >= most:
+        raise RefusalError(409, f"{kind}: {shelf.unfinished} are unfinished, and no more than {most} may be")
 
 
 def by_status(shelf: Shelf[Any], query: Mapping[str, str], known: tuple[str, ...]) -> list[Any]:

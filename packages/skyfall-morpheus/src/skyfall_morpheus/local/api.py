@@ -15,6 +15,7 @@ from skyfall_morpheus.local.accounts import Accounts
 from skyfall_morpheus.local.answers import body_of, error, ok
 from skyfall_morpheus.local.chaos import Chaos
 from skyfall_morpheus.local.desk import RefusalError
+from skyfall_morpheus.local.lifecycle import Lifecycle
 from skyfall_morpheus.local.overview import overview
 from skyfall_morpheus.local.routing import Reply, Request, Router
 from skyfall_morpheus.local.service import Service
@@ -58,8 +59,7 @@ class LocalApi:
         self.journal: Callable[[Request], None] | None = None
         self._lock = threading.RLock()
         self._router = Router()
-        self.worlds.add_routes(self._router)
-        for part in (Chaos, Trade, Accounts, Ticketing, Service):
+        for part in (Lifecycle, Chaos, Trade, Accounts, Ticketing, Service):
             part(self.worlds).add_routes(self._router)
         self._router.add("POST /world/act", self._act)
         self._router.add("POST /{w}/step", self._step)

@@ -51,6 +51,7 @@ def lose(world: Simulation, document: Document, why: str) -> None:
         warehouse.release(world, order)
         world.move(world.orders, order, "CANCELLED", why)
     elif order is None and document.status != "ARCHIVED":
+        world.given_up += 1
         world.move(world.documents, document, "ARCHIVED", why)
     ticket = world.tickets.get(document.ticket)
     if ticket is not None and ticket.status not in world.tickets.finished and not ticket.settled:

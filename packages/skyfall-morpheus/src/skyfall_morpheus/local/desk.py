@@ -75,6 +75,7 @@ def archive(world: Simulation, document: Document) -> None:
     if document.failure == "duplicate_data":
         intake.settle(world, document)
     else:
+        world.given_up += 1
         billing.lose(world, document, "archived unprocessed")
 
 
@@ -119,7 +120,6 @@ def ship(world: Simulation, order: Order) -> None:
     """Hand a packed order to the carrier; drafts its invoice."""
     if order.status != "PACKED":
         raise RefusalError(409, f"O{order.number} is {order.status}; only PACKED can be shipped")
-    world.move(world.orders, order, "SHIPPED")
     if world.now <= order.due and not order.duplicate:
         world.shipped_on_time += 1
     else:
@@ -135,6 +135,7 @@ def ship(world: Simulation, order: Order) -> None:
     )
     order.invoice = invoice.number
     world.invoices.add(invoice)
+    world.move(world.orders, order, "SHIPPED")
     world.audit("FinanceTransaction", f"I{invoice.number}", None, "DRAFT")
     world.schedule(world.rules.patience, "autosend", invoice.number)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from skyfall_morpheus.local import warehouse
 from skyfall_morpheus.local.model import COMPANIES, FIXABLE, PRODUCTS, WAITING, Document, Order, Ticket
 from skyfall_morpheus.local.streams import stream
 
 if TYPE_CHECKING:
     from skyfall_morpheus.local.simulation import Simulation
 
-__all__ = ["gap", "on_arrival", "on_give_up", "on_process", "receive", "settle"]
+__all__ = ["gap", "on_abandon", "on_arrival", "on_give_up", "on_process", "receive", "settle"]
 
 
 def receive(
@@ -104,10 +105,13 @@ def _remaining_failure(world: Simulation, document: Document) -> str | None:
 
 
 def _deliver(world: Simulation, document: Document) -> None:
+    if document.inbound and document.doc_type == "850" and not document.lost:
+        _place_order(world, document)  # first, so that the finished document is known to be needed
     world.move(world.documents, document, "DELIVERED")
     settle(world, document)
-    if not document.inbound or document.doc_type != "850" or document.lost:
-        return
+
+
+def _place_order(world: Simulation, document: Document) -> None:
     order = Order(
         number=world.orders.next_number,
         document=document.number,
@@ -140,8 +144,12 @@ def _fail(world: Simulation, document: Document, failure: str) -> None:
         f"document E{document.number} failed: {failure}",
         transactionId=f"E{document.number}",
     )
-    if not again and world.tickets_enabled:
+    if again:
+        return
+    if world.tickets_enabled:
         _raise_ticket(world, document, failure)
+    if not _is_awaited(document):
+        world.schedule(world.rules.patience, "abandon", document.number)
 
 
 def _raise_ticket(world: Simulation, document: Document, failure: str) -> None:
@@ -162,7 +170,27 @@ def _raise_ticket(world: Simulation, document: Document, failure: str) -> None:
     world.schedule(3 * world.rules.patience, "give_up", ticket.number)
 
 
-def on_give_up(world: Simulation, number: int) -> None:
+def _is_awaited(document: Document) -> bool:
+    """Whether a customer waits for what the document orders, and some day walks away."""
+    return document.inbound and document.doc_type == "850" and document.failure != "duplicate_data"
+
+
+def on_abandon(world: Simulation, number: int) -> None:
+    """The office puts a document away that nobody waits for and nobody worked on, or the order it became."""
+    document = world.documents.get(number)
+    if document is None:
+        return
+    order = world.orders.get(document.order)
+    if document.status not in world.documents.finished:
+        world.given_up += 1
+        world.move(world.documents, document, "ARCHIVED", "given up")
+        on_give_up(world, document.ticket)
+    elif order is not None and order.status not in world.orders.finished:
+        warehouse.release(world, order)
+        world.move(world.orders, order, "CANCELLED", "given up")
+
+
+def on_give_up(world: Simulation, number: int | None) -> None:
     """A ticket nobody settled expires."""
     ticket = world.tickets.get(number)
     if ticket is not None and ticket.status not in world.tickets.finished:

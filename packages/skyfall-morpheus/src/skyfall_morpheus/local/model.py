@@ -75,9 +75,11 @@ class Rules:
         unmatched_share: Share of payments that arrive without saying what they are for.
         opening_cash: Cash of a new or reset world.
         stock: Opening stock of each product; `restock_at` and `restock_minutes` refill it.
-        patience: Minutes after which the office sends a forgotten invoice, matches a payment itself, and
-            gives up on a ticket (three times as long).
-        retention: Finished things kept of each kind; older ones leave only their count.
+        patience: Minutes after which the office sends a forgotten invoice, matches a payment itself, puts a
+            stuck document away that orders nothing, and gives up on a ticket (three times as long).
+        retention: Finished things kept of each kind, beyond those that unfinished ones still need; older
+            ones leave only their count.
+        backlog: Unfinished documents, and open tickets, above which nobody may add more by hand.
     """
 
     tick_minutes: float = 10.0
@@ -102,6 +104,7 @@ class Rules:
     restock_minutes: float = 360.0
     patience: float = 1440.0
     retention: int = 200
+    backlog: int = 1000
 
 
 @dataclass(slots=True)

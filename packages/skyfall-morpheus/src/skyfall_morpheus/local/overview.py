@@ -28,6 +28,7 @@ def overview(world: World) -> dict[str, Any]:
         "metrics": {
             "completedOrders": simulation.orders.count("SHIPPED"),
             "onTimeShipments": simulation.shipped_on_time,
+            "documentsGivenUp": simulation.given_up,
         },
         "fulfillment": views.fulfillment(simulation),
         "errors": [{"msg": one.message} for one in errors],

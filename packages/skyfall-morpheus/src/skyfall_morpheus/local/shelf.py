@@ -7,7 +7,7 @@ and a world that runs for weeks must not grow.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -24,17 +24,25 @@ class _Thing(Protocol):
 Thing = TypeVar("Thing", bound=_Thing)
 
 
+def _nothing(_: Any) -> bool:
+    return False
+
+
 class Shelf(Generic[Thing]):
     """Things by number and by status.
 
     Args:
         finished: Statuses that nothing leaves any more.
         retention: How many finished things are kept; of older ones only the count remains.
+        needed: Whether something unfinished still refers to a finished thing, which is then kept.
     """
 
-    def __init__(self, finished: frozenset[str], retention: int) -> None:
+    def __init__(
+        self, finished: frozenset[str], retention: int, needed: Callable[[Thing], bool] = _nothing
+    ) -> None:
         self.finished = finished
         self.retention = retention
+        self.needed = needed
         self.things: dict[int, Thing] = {}
         self.by_status: dict[str, dict[int, Thing]] = {}
         self.forgotten: Counter[str] = Counter()
@@ -57,7 +65,7 @@ class Shelf(Generic[Thing]):
         return None if number is None else self.things.get(number)
 
     def move(self, thing: Thing, status: str, now: float) -> None:
-        """Give a thing another status, and forget the oldest finished one when there are too many."""
+        """Give a thing another status, and forget the oldest finished ones when there are too many."""
         was_finished = thing.status in self.finished
         del self.by_status[thing.status][thing.number]
         thing.status = status
@@ -65,8 +73,7 @@ class Shelf(Generic[Thing]):
         self.by_status.setdefault(status, {})[thing.number] = thing
         if status in self.finished and not was_finished:
             self._done.append(thing.number)
-            if len(self._done) > self.retention:
-                self._forget(self._done.popleft())
+            self._trim()
 
     def remove(self, thing: Thing) -> None:
         """Drop a thing as if it had never been."""
@@ -91,6 +98,11 @@ class Shelf(Generic[Thing]):
         """Things by status, the forgotten ones included; statuses nothing has are left out."""
         names = {**dict.fromkeys(self.by_status), **dict.fromkeys(self.forgotten)}
         return {name: total for name in sorted(names) if (total := self.count(name))}
+
+    @property
+    def unfinished(self) -> int:
+        """How many things are not finished."""
+        return len(self.things) - len(self._done)
 
     def total(self) -> int:
         """How many things there are and were."""
@@ -122,6 +134,17 @@ class Shelf(Generic[Thing]):
         self.forgotten = Counter(state["forgotten"])
         self._done = deque(state["done"])
         self._added = state["added"]
+
+    def _trim(self) -> None:
+        """Forget the oldest finished things above the retention, all but those still needed."""
+        spared: list[int] = []
+        while self._done and len(self._done) + len(spared) > self.retention:
+            number = self._done.popleft()
+            if self.needed(self.things[number]):
+                spared.append(number)
+            else:
+                self._forget(number)
+        self._done.extendleft(reversed(spared))
 
     def _forget(self, number: int) -> None:
         thing: Any = self.things.pop(number)

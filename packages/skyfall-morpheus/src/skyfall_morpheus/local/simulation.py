@@ -61,8 +61,8 @@ class Simulation:
         self.ledger = Ledger(self.rules.opening_cash, 2 * self.rules.retention)
         self.journal = Journal(self.rules.retention)
         keep = self.rules.retention
-        self.documents: Shelf[Document] = Shelf(frozenset({"DELIVERED", "ARCHIVED"}), 5 * keep)
-        self.orders: Shelf[Order] = Shelf(frozenset({"SHIPPED", "CANCELLED"}), keep)
+        self.documents: Shelf[Document] = Shelf(frozenset({"DELIVERED", "ARCHIVED"}), keep, self._has_work)
+        self.orders: Shelf[Order] = Shelf(frozenset({"SHIPPED", "CANCELLED"}), keep, self._has_draft)
         self.invoices: Shelf[Invoice] = Shelf(frozenset({"PAID", "REJECTED"}), keep)
         self.payments: Shelf[Payment] = Shelf(frozenset({"APPLIED"}), keep)
         self.tickets: Shelf[Ticket] = Shelf(frozenset({"resolved", "closed"}), keep)
@@ -70,6 +70,7 @@ class Simulation:
         self.shipped_on_time = 0
         self.shipped_late = 0
         self.lost = 0
+        self.given_up = 0
         self.busy = 0
         self.bills: dict[int, tuple[float, str, int | None]] = {}
         self.restocking: set[int] = set()
@@ -93,6 +94,17 @@ class Simulation:
         """Have the event `kind` happen to thing `number` after `delay` minutes."""
         self.sequence += 1
         heapq.heappush(self.events, (self.now + delay, self.sequence, kind, number))
+
+    def _has_work(self, document: Document) -> bool:
+        """Whether a document's order or ticket still waits for somebody, and will ask what it was about."""
+        order, ticket = self.orders.get(document.order), self.tickets.get(document.ticket)
+        waiting = order is not None and order.status not in self.orders.finished
+        return waiting or (ticket is not None and ticket.status not in self.tickets.finished)
+
+    def _has_draft(self, order: Order) -> bool:
+        """Whether an order's invoice is not sent yet, and will ask whether it was a duplicate's."""
+        invoice = self.invoices.get(order.invoice)
+        return invoice is not None and invoice.status == "DRAFT"
 
     @property
     def workers(self) -> int:

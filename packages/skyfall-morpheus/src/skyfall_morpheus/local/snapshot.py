@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SnapshotError", "restore", "snapshot"]
 
-VERSION = 1
+VERSION = 2
 
 _PLAIN = (
     "seed",
@@ -36,6 +36,7 @@ _PLAIN = (
     "shipped_on_time",
     "shipped_late",
     "lost",
+    "given_up",
     "busy",
     "sequence",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skyfall_morpheus.local import desk, views
-from skyfall_morpheus.local.answers import body_of, in_period, ok, only_status, show, text
+from skyfall_morpheus.local.answers import body_of, in_period, ok, only_status, require_room, show, text
 from skyfall_morpheus.local.desk import RefusalError
 from skyfall_morpheus.local.handlers import Handlers
 from skyfall_morpheus.local.model import TICKET_STATUSES, Ticket
@@ -76,6 +76,7 @@ class Ticketing(Handlers):
         world = self._world(request)
         given = body_of(request.body, "title", "description", "requester")
         simulation = world.simulation
+        require_room(simulation.tickets, "tickets", simulation.rules.backlog)
         ticket = Ticket(
             number=simulation.tickets.next_number,
             title=text(given["title"], "title", 300),

@@ -13,6 +13,7 @@ from skyfall_morpheus.local.answers import (
     integer,
     ok,
     only_status,
+    require_room,
     show,
     text,
 )
@@ -88,6 +89,7 @@ class Trade(Handlers):
             raise RefusalError(400, f"docType: {given['docType']!r} is none of {', '.join(DOC_TYPES)}")
         if given["direction"] not in {"INBOUND", "OUTBOUND"}:
             raise RefusalError(400, "direction: INBOUND or OUTBOUND is required")
+        require_room(world.simulation.documents, "documents", world.simulation.rules.backlog)
         document = intake.receive(
             world.simulation,
             partners.index(given["partnerId"]),
@@ -218,6 +220,7 @@ def order_metrics(world: World) -> dict[str, Any]:
         "completedOrders": shipped,
         "onTimeShipments": simulation.shipped_on_time,
         "lostOrders": simulation.lost,
+        "documentsGivenUp": simulation.given_up,
         "fulfillmentRate": shipped / total if total else 0.0,
         "ordersByStatus": [
             {"status": status, "count": count} for status, count in simulation.orders.counts().items()
