@@ -211,6 +211,18 @@ class LanguagePolicy:
             entropies=entropies_of(logits[:, :-1]) if self.report_entropies else None,
         )
 
+    @torch.no_grad()
+    def values_of(self, observations: Sequence[Any]) -> Tensor:
+        """(N,) the critic's estimates for observations that were not acted on; nothing is recorded.
+
+        Read at the prompt's last token whatever `value_position` says, since there is no response:
+        a critic that learned at the end of the sequence has then seen states of another kind.
+
+        Raises:
+            ValueError: If there are no observations.
+        """
+        return self.evaluate([self.sample_of(self._prompt_ids(each), ()) for each in observations]).values
+
     def trainable_parameters(self) -> list[nn.Parameter]:
         """Every parameter an optimizer steps: the model's trainable ones, then the critic's."""
         return [parameter for _, parameter in self.named_trainable_parameters()]
