@@ -220,6 +220,12 @@ def language():
     return LCMBackend(policy, encoder_shape=SHAPE, inject_prefix=True, **PPO)
 
 
+def test_an_observation_behind_a_cut_has_no_prefix_to_be_judged_with():
+    policy = LanguagePolicy(tiny_model(TinyConfig(hidden_size=16, heads=2)), tiny_tokenizer())
+    with pytest.raises(ConfigError, match=r"inject_prefix.*use 'terminal'"):
+        LCMBackend(policy, encoder_shape=SHAPE, inject_prefix=True, truncation="bootstrap", **PPO)
+
+
 def text_of(learner, sample):
     return learner.policy.tokenizer.decode(sample.prompt_ids.tolist())
 

@@ -295,8 +295,26 @@ def test_logits_are_computed_only_around_the_response(build_policy):
     assert seen == [(1, 4, 16)]
 
 
+@pytest.mark.parametrize("position", ["sequence_end", "prompt_end"])
+def test_observations_not_acted_on_are_judged_by_their_prompts_last_token(build_policy, position):
+    policy = build_policy(value_position=position, response_prefix='{"to":"')
+    observations = ["a", "somewhat longer", "the longest observation of all three"]
+    values = policy.values_of(observations)
+    assert not values.requires_grad
+    assert policy.take_generated() == []
+    for observation, value in zip(observations, values, strict=True):
+        ids = torch.tensor([policy.tokenizer(f'{observation}\nAction:{{"to":"')["input_ids"]])
+        torch.testing.assert_close(value, policy.forward(ids)[1][0], rtol=0, atol=1e-5)
+    logits = []
+    policy.model.lm_head.register_forward_pre_hook(lambda _, inputs: logits.append(inputs[0].shape))
+    policy.values_of(observations)
+    assert logits == [(3, 1, 16)]
+
+
 def test_nothing_to_evaluate_is_an_error(build_policy):
     policy = build_policy()
+    with pytest.raises(ValueError, match="no samples"):
+        policy.values_of([])
     with pytest.raises(ValueError, match="no samples"):
         policy.evaluate([])
     with pytest.raises(ValueError, match="without prompt"):

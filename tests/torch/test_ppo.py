@@ -38,7 +38,7 @@ def samples_for(policy) -> list[TextSample]:
     for index, text in enumerate(responses(policy)):
         ids = policy.tokenizer(text)["input_ids"]
         prompt = policy.tokenizer("observe " + "x" * (3 * index))["input_ids"]
-        samples.append(TextSample(torch.tensor(prompt), torch.tensor(ids), policy._qwen_think_start(ids)))
+        samples.append(policy.sample_of(prompt, ids))
     return samples
 
 

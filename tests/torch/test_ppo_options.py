@@ -148,6 +148,36 @@ def test_cut_episodes_are_bootstrapped_from_the_observation_after_them(streams):
     assert not torch.allclose(plain.advantages, targets.advantages)
 
 
+def test_a_language_policy_judges_what_lies_behind_a_cut(build_policy):
+    policy = build_policy()
+    options = {**TEXTBOOK, "truncation": "bootstrap", "advantage_scope": "minibatch"}
+    learner = PPOBackend(policy, minibatch_size=2, gamma=0.9, lam=0.8, **options)
+    steps = []
+    for i in range(6):
+        policy.act(f"state {i}")
+        info = {"successor": f"state {i + 1}"}
+        steps.append(Transition(i, f"state {i}", "x", 1.0, i == 1, i == 3, "a", False, info=info))
+    targets = learner._measure(learner.batch_from(RolloutWindow(steps)))
+    values, ahead = targets.values.tolist(), policy.values_of(["state 4", "state 6"]).tolist()
+    beyond = {0: values[1], 1: 0.0, 2: values[3], 3: ahead[0], 4: values[5], 5: ahead[1]}
+    residuals = [1.0 + 0.9 * beyond[i] - values[i] for i in range(6)]
+    expected = [residuals[i] + (0.72 * residuals[i + 1] if i % 2 == 0 else 0.0) for i in range(6)]
+    torch.testing.assert_close(targets.advantages, torch.tensor(expected), rtol=1e-4, atol=1e-5)
+
+
+class CannotJudge:
+    """A policy as it was before it could judge what it did not act on."""
+
+    def __init__(self, inner):
+        for name in ("act", "evaluate", "take_generated", "trainable_parameters", "train"):
+            setattr(self, name, getattr(inner, name))
+
+
+def test_a_policy_that_cannot_judge_observations_is_refused_before_it_trains(build_policy):
+    with pytest.raises(ConfigError, match=r"CannotJudge has no `values_of`.*use 'terminal'"):
+        PPOBackend(CannotJudge(build_policy()), truncation="bootstrap", gae="episodic")
+
+
 def test_bootstrapping_without_recorded_successors_says_what_to_add():
     learner = backend(truncation="bootstrap")
     with pytest.raises(ConfigError, match="RecordSuccessors"):

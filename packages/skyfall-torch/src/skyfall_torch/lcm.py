@@ -42,7 +42,7 @@ from skyfall_torch.lcm_features import (
 )
 from skyfall_torch.lcm_prefix import PrefixingPolicy
 from skyfall_torch.options import split_options
-from skyfall_torch.ppo import GAEMode, PPOBackend, PPOConfig, TokenBatch
+from skyfall_torch.ppo import GAEMode, PPOBackend, PPOConfig, TokenBatch, Truncation
 from skyfall_torch.randomness import OwnRandomness
 
 __all__ = [
@@ -144,6 +144,11 @@ class LCMBackend(PPOBackend):
         if self.lcm.inject_prefix:
             policy = PrefixingPolicy(policy, self._observe_and_describe)
         super().__init__(policy, optimizer, config=config, **ppo)
+        if self.lcm.inject_prefix and self.config.truncation is Truncation.BOOTSTRAP:
+            raise ConfigError(
+                "inject_prefix: the observation behind a cut was not acted on and has no prefix, so "
+                "truncation 'bootstrap' cannot judge it; use 'terminal'"
+            )
         self._acting: dict[int, deque[_Step]] = {}
         self._tails: dict[int, list[_Step]] = {}
         self._context: tuple[ContextTable, Tensor, list[int]] | None = None

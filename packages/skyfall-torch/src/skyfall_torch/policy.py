@@ -8,25 +8,22 @@ window's tokens; draws come from the policy's own generator; a malformed respons
 the environment to refuse and never an error.
 """
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
-from transformers import GenerationConfig
 
-from skyfall_core.errors import CheckpointError, ConfigError
+from skyfall_core.errors import CheckpointError
 from skyfall_core.plasticity import effective_rank_entropy
 from skyfall_core.plugins import import_attribute
 from skyfall_core.protocols import SAVED
 from skyfall_torch.actions import parse_action
 from skyfall_torch.causal_lm import CausalLM, hidden_size_of
-from skyfall_torch.collation import IGNORED, TextBatch, TextSample, collate
+from skyfall_torch.collation import TextSample, collate
+from skyfall_torch.generation import generate_responses, generation_config, without_dropout
 from skyfall_torch.interface import Evaluation
 from skyfall_torch.loading import (
     load_language_model,
@@ -35,9 +32,10 @@ from skyfall_torch.loading import (
     save_language_model,
 )
 from skyfall_torch.options import LanguagePolicyConfig, SamplingConfig, ValuePosition, checked_options
-from skyfall_torch.prompts import PromptBuilder, chat_or_plain_prompt, prompt_ids
+from skyfall_torch.prompt_encoding import PromptEncoder
+from skyfall_torch.prompts import PromptBuilder, chat_or_plain_prompt
 from skyfall_torch.randomness import OwnRandomness
-from skyfall_torch.tokens import ActionTokens, action_token_start
+from skyfall_torch.text_scores import critic_states, entropies_of, response_logprobs, tempered
 from skyfall_torch.value_head import (
     ValueHead,
     build_value_head,
@@ -45,10 +43,9 @@ from skyfall_torch.value_head import (
     read_value_head,
     write_value_head,
 )
+from skyfall_torch.vocabulary import Vocabulary
 
 __all__ = ["LanguagePolicy", "SamplingConfig", "ValueHead", "ValuePosition", "language_policy"]
-
-_LOGGER = logging.getLogger(__name__)
 
 
 class LanguagePolicy:
@@ -69,10 +66,8 @@ class LanguagePolicy:
             for an entropy bonus. Costs memory like another set of logits.
 
     Attributes:
-        json_open_ids: Ids of the tokens that begin with `{`.
         loaded_value_head: Whether the critic came from a checkpoint rather than from its initial
             weights; a resumed run with a fresh critic has meaningless advantages for a while.
-        truncated_prompts: Prompts so far that were longer than the context and lost their beginning.
 
     Raises:
         ConfigError: If the model's context has no room for a prompt and a response.
@@ -104,16 +99,26 @@ class LanguagePolicy:
         self.value_head = value_head or self._fresh_value_head()
         self.value_head.to(self.device)
         self.loaded_value_head = False
-        self.truncated_prompts = 0
         self._generated: list[TextSample] = []
-        self._read_vocabulary()
-        self._context = self._prompt_room()
+        self._vocabulary = Vocabulary(model, tokenizer)
+        self._prompts = PromptEncoder(model.config, tokenizer, self.sampling, self._vocabulary.pad_id)
+        self._generation = generation_config(self.sampling, self._vocabulary)
 
     @property
     def device(self) -> torch.device:
         """Where the model is."""
         found: torch.device = next(self.model.parameters()).device
         return found
+
+    @property
+    def json_open_ids(self) -> set[int]:
+        """Ids of the tokens that begin with `{`."""
+        return self._vocabulary.json_open_ids
+
+    @property
+    def truncated_prompts(self) -> int:
+        """Prompts so far that were longer than the context and lost their beginning."""
+        return self._prompts.cut
 
     # Acting
 
@@ -133,11 +138,12 @@ class LanguagePolicy:
         if not observations:
             return []
         prompts = [self._prompt_ids(observation) for observation in observations]
-        with self._evaluating(), torch.no_grad():
-            responses = self._generate(prompts)
+        with without_dropout(self.model):
+            responses = generate_responses(
+                self.model, prompts, self._generation, self._vocabulary, self._randomness
+            )
             samples = [
-                TextSample(torch.tensor(prompt), torch.tensor(response), self._qwen_think_start(response))
-                for prompt, response in zip(prompts, responses, strict=True)
+                self.sample_of(prompt, response) for prompt, response in zip(prompts, responses, strict=True)
             ]
             if self.capture_effective_rank:
                 self.last_effective_rank = self._effective_ranks(samples)
@@ -153,6 +159,13 @@ class LanguagePolicy:
         Time is linear in the text. Never raises: what is no action, the environment refuses.
         """
         return parse_action(text)
+
+    def sample_of(self, prompt: Sequence[int], response: Sequence[int]) -> TextSample:
+        """A prompt's and a response's token ids as what is recorded of an action."""
+        start = self._vocabulary.qwen_think_start(response)
+        return TextSample(
+            torch.tensor(prompt, dtype=torch.long), torch.tensor(response, dtype=torch.long), start
+        )
 
     def take_generated(self) -> list[TextSample]:
         """The samples recorded since the last call, in acting order; the record is emptied."""
@@ -186,17 +199,29 @@ class LanguagePolicy:
         Raises:
             ValueError: If there are no samples, or one has no prompt.
         """
-        batch = collate(samples, self._pad_id, self.device)
+        batch = collate(samples, self._vocabulary.pad_id, self.device)
         logits, hidden = self._network(
             batch.input_ids, batch.attention_mask, batch.position_ids, batch.kept_positions
         )
-        logits = self._tempered(logits)
+        logits = tempered(logits, self.sampling.temperature)
         return Evaluation(
-            logprobs=self._logprobs(logits, batch),
+            logprobs=response_logprobs(logits, batch),
             mask=batch.response_mask,
-            values=self._values(self._value_states(hidden, batch)),
-            entropies=_entropies(logits[:, :-1]) if self.report_entropies else None,
+            values=self._values(critic_states(hidden, batch, self.value_position)),
+            entropies=entropies_of(logits[:, :-1]) if self.report_entropies else None,
         )
+
+    @torch.no_grad()
+    def values_of(self, observations: Sequence[Any]) -> Tensor:
+        """(N,) the critic's estimates for observations that were not acted on; nothing is recorded.
+
+        Read at the prompt's last token whatever `value_position` says, since there is no response:
+        a critic that learned at the end of the sequence has then seen states of another kind.
+
+        Raises:
+            ValueError: If there are no observations.
+        """
+        return self.evaluate([self.sample_of(self._prompt_ids(each), ()) for each in observations]).values
 
     def trainable_parameters(self) -> list[nn.Parameter]:
         """Every parameter an optimizer steps: the model's trainable ones, then the critic's."""
@@ -291,7 +316,7 @@ class LanguagePolicy:
         """Restore what `acting_state` returned."""
         self._randomness.load_state(state["randomness"])
         self._generated = [self.sample_from_state(sample) for sample in state["generated"]]
-        self.truncated_prompts = int(state["truncated_prompts"])
+        self._prompts.cut = int(state["truncated_prompts"])
 
     def sample_state(self, sample: TextSample) -> dict[str, Any]:
         """A sample as tensors and integers."""
@@ -323,110 +348,8 @@ class LanguagePolicy:
         with OwnRandomness(self.sampling.seed).active():
             return build_value_head(hidden_size_of(self.model.config), self.model.dtype)
 
-    def _read_vocabulary(self) -> None:
-        vocabulary: Mapping[str, int] = getattr(self.tokenizer, "get_vocab", dict)()
-        self.json_open_ids = {index for token, index in vocabulary.items() if str(token).startswith("{")}
-        self._think_open_id = vocabulary.get("<think>")
-        self._think_close_id = vocabulary.get("</think>")
-        ends = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
-        end_ids = {ends} if isinstance(ends, int) else set(ends or ())
-        if self.tokenizer.eos_token_id is not None:
-            end_ids.add(self.tokenizer.eos_token_id)
-        self._end_ids = frozenset(end_ids)
-        pad = self.tokenizer.pad_token_id
-        self._pad_id = pad if pad is not None else min(end_ids, default=0)
-        prefix = self.sampling.response_prefix
-        self._prefix_ids = self.tokenizer.encode(prefix, add_special_tokens=False) if prefix else []
-        self._generation = self._generation_config()
-
-    def _generation_config(self) -> GenerationConfig:
-        sampling = self.sampling
-        drawn = sampling.temperature > 0
-        how = {"temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": sampling.top_k}
-        return GenerationConfig(  # type: ignore[no-untyped-call] # Transformers leaves it untyped
-            max_new_tokens=sampling.max_new_tokens,
-            do_sample=drawn,
-            pad_token_id=self._pad_id,
-            eos_token_id=sorted(self._end_ids) or None,
-            **(how if drawn else {}),
-        )
-
-    def _prompt_room(self) -> int | None:
-        """Longest prompt the context takes beside a full response; None where the model has no limit."""
-        context = getattr(self.model.config, "max_position_embeddings", None)
-        if not isinstance(context, int):
-            return None
-        room = context - self.sampling.max_new_tokens
-        if room < 1:
-            raise ConfigError(
-                f"max_new_tokens {self.sampling.max_new_tokens!r}: the model's context of {context} tokens "
-                "leaves no room for a prompt; ask for fewer"
-            )
-        return room
-
     def _prompt_ids(self, observation: Any) -> list[int]:
-        ids = prompt_ids(self.prompt(observation, self.tokenizer), self.tokenizer) + self._prefix_ids
-        ids = ids or [self._pad_id]
-        if self._context is None or len(ids) <= self._context:
-            return ids
-        self.truncated_prompts += 1
-        if self.truncated_prompts.bit_count() == 1:  # the first, second, fourth, eighth…
-            _LOGGER.warning(
-                "prompt of %d tokens cut to its last %d; %d prompts cut so far",
-                len(ids),
-                self._context,
-                self.truncated_prompts,
-            )
-        return ids[-self._context :]
-
-    def _generate(self, prompts: Sequence[list[int]]) -> list[list[int]]:
-        width = max(map(len, prompts))
-        input_ids = torch.tensor([[self._pad_id] * (width - len(ids)) + ids for ids in prompts])
-        attended = torch.tensor([[0] * (width - len(ids)) + [1] * len(ids) for ids in prompts])
-        with self._randomness.active():
-            sequences = self.model.generate(
-                input_ids=input_ids.to(self.device),
-                attention_mask=attended.to(self.device),
-                generation_config=self._generation,
-            )
-        return [self._until_end(row) for row in sequences[:, width:].tolist()]
-
-    def _until_end(self, ids: list[int]) -> list[int]:
-        """The response up to its first end token, which belongs to it."""
-        for index, token in enumerate(ids):
-            if token in self._end_ids:
-                return ids[: index + 1]
-        return ids
-
-    def _qwen_think_start(self, response: Sequence[int]) -> int:
-        start, _ = action_token_start(
-            response,
-            mode=ActionTokens.QWEN_THINK,
-            json_open_ids=self.json_open_ids,
-            think_open_id=self._think_open_id,
-            think_close_id=self._think_close_id,
-        )
-        return start
-
-    def _tempered(self, logits: Tensor) -> Tensor:
-        """The logits that are sampled from, in full precision."""
-        if logits.dtype in {torch.float16, torch.bfloat16}:
-            logits = logits.float()
-        if self.sampling.temperature not in {0.0, 1.0}:
-            logits = logits / self.sampling.temperature
-        return logits
-
-    def _logprobs(self, logits: Tensor, batch: TextBatch) -> Tensor:
-        # Flat, because slicing the last column off first would copy every logit.
-        losses = functional.cross_entropy(
-            logits.flatten(0, 1), batch.targets.flatten(), ignore_index=IGNORED, reduction="none"
-        )
-        return -losses.view(batch.targets.shape)[:, :-1]
-
-    def _value_states(self, hidden: Tensor, batch: TextBatch) -> Tensor:
-        if self.value_position is ValuePosition.PROMPT_END:
-            return hidden[:, 0]
-        return hidden[torch.arange(len(batch.lengths), device=hidden.device), batch.lengths]
+        return self._prompts.ids(self.prompt(observation, self.tokenizer))
 
     def _values(self, hidden: Tensor) -> Tensor:
         with torch.autocast(hidden.device.type, enabled=False):  # the critic keeps its own precision
@@ -434,22 +357,12 @@ class LanguagePolicy:
         return values.squeeze(-1)
 
     def _effective_ranks(self, samples: Sequence[TextSample]) -> list[float | None]:
-        batch = collate(samples, self._pad_id, self.device)
+        batch = collate(samples, self._vocabulary.pad_id, self.device)
         features = self._network.penultimate(batch.input_ids, batch.attention_mask, batch.position_ids)
         return [
             effective_rank_entropy(row[mask.bool()].double().cpu().numpy())
             for row, mask in zip(features, batch.attention_mask, strict=True)
         ]
-
-    @contextmanager
-    def _evaluating(self) -> Iterator[None]:
-        """Dropout off inside, and back to what it was behind."""
-        training = self.model.training
-        self.model.eval()
-        try:
-            yield
-        finally:
-            self.model.train(training)
 
 
 def language_policy(model: str | PathLike[str], **options: Any) -> LanguagePolicy:
@@ -470,12 +383,6 @@ def language_policy(model: str | PathLike[str], **options: Any) -> LanguagePolic
     if Path(model).is_dir() and find_value_head(model) is not None:
         return LanguagePolicy.from_checkpoint(model, **options)
     return LanguagePolicy._build(LanguagePolicyConfig(model, **_known(options)))  # noqa: SLF001 - same module
-
-
-def _entropies(logits: Tensor) -> Tensor:
-    """(…,) entropy in nats of the distributions that logits (…, vocabulary) describe."""
-    logprobs = logits.log_softmax(dim=-1)
-    return -(logprobs.exp() * logprobs).sum(dim=-1)
 
 
 def _known(options: Mapping[str, Any]) -> dict[str, Any]:

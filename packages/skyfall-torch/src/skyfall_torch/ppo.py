@@ -26,14 +26,14 @@ from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_torch.checkpoints import read_state, write_state
 from skyfall_torch.errors import NonFiniteLossError
 from skyfall_torch.her import HERBuffer
-from skyfall_torch.interface import SupportsRenewal, SupportsValues, TrainablePolicy
+from skyfall_torch.interface import SupportsRenewal, TrainablePolicy
 from skyfall_torch.losses import RatioMode, kl_estimate, normalized
 from skyfall_torch.options import checked_options
 from skyfall_torch.ppo_batch import Targets, TokenBatch, batch_of
 from skyfall_torch.ppo_config import AdvantageScope, OldPolicyPass, PPOConfig, Precision, Truncation
 from skyfall_torch.ppo_loss import Minibatch, minibatch_loss
 from skyfall_torch.ppo_report import put_statistics
-from skyfall_torch.ppo_scoring import Scorer, chunks
+from skyfall_torch.ppo_scoring import Scorer, chunks, judge_of
 from skyfall_torch.randomness import OwnRandomness
 from skyfall_torch.remedies.l2_init import add_l2_init_gradient
 from skyfall_torch.remedies.shrink_perturb import shrink_and_perturb
@@ -87,6 +87,8 @@ class PPOBackend:
     ) -> None:
         self.config = replace(config or PPOConfig(), **checked_options(PPOConfig, options, "ppo"))
         self.policy = policy
+        if self.config.truncation is Truncation.BOOTSTRAP:
+            judge_of(policy)
         self._parameters = self.trainable_parameters()
         fused = all(parameter.device.type in {"cpu", "cuda"} for parameter in self._parameters)
         self.optimizer = optimizer or torch.optim.AdamW(
@@ -240,7 +242,6 @@ class PPOBackend:
             raw_advantage_std=float(raw.std()) if len(batch) > 1 else 0.0,
         )
 
-    @torch.no_grad()
     def _rewards_beyond_cuts(self, batch: TokenBatch) -> Sequence[float]:
         """Rewards, with what the critic expects behind a cut added to the step before it.
 
@@ -248,13 +249,8 @@ class PPOBackend:
         """
         if not batch.successors:
             return batch.rewards
-        if not isinstance(self.policy, SupportsValues):
-            raise ConfigError(
-                f"truncation 'bootstrap': {type(self.policy).__name__} has no `values_of` to judge an "
-                "observation that was not acted on; use 'terminal'"
-            )
         rewards = list(batch.rewards)
-        expected = self.policy.values_of(list(batch.successors.values())).double().tolist()
+        expected = self._scorer.values_of(list(batch.successors.values())).double().tolist()
         for row, value in zip(batch.successors, expected, strict=True):
             rewards[row] += self.config.gamma * value
         return rewards

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from skyfall_torch.interface import Evaluation, TrainablePolicy
+from skyfall_core.errors import ConfigError
+from skyfall_torch.interface import Evaluation, SupportsValues, TrainablePolicy
 from skyfall_torch.losses import RatioMode, reinforced_mask
 from skyfall_torch.ppo_config import OldPolicyPass, PPOConfig, Precision
 
-__all__ = ["Scorer", "chunks"]
+__all__ = ["Scorer", "chunks", "judge_of"]
 
 _AUTOCAST = {Precision.BFLOAT16: torch.bfloat16, Precision.FLOAT16: torch.float16}
 
@@ -39,12 +40,23 @@ class Scorer:
 
     def evaluate(self, samples: Sequence[Any]) -> Evaluation:
         """One forward pass over `samples`, in the precision that was asked for."""
-        kind = _AUTOCAST.get(self._config.precision)
-        precision: AbstractContextManager[Any] = (
-            nullcontext() if kind is None else torch.autocast(self._device.type, dtype=kind)
-        )
-        with precision:
+        with self._precision():
             return self._policy.evaluate(samples)
+
+    @torch.no_grad()
+    def values_of(self, observations: Sequence[Any]) -> Tensor:
+        """(N,) what the critic expects of observations that were not acted on.
+
+        Raises:
+            ConfigError: If the policy cannot say.
+        """
+        judge = judge_of(self._policy)
+        with self._precision():
+            return torch.cat([judge.values_of(rows) for rows in chunks(observations, self.pass_size)])
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        kind = _AUTOCAST.get(self._config.precision)
+        return nullcontext() if kind is None else torch.autocast(self._device.type, dtype=kind)
 
     def score(self, samples: Sequence[Any]) -> tuple[Evaluation, Tensor]:
         """One forward pass over `samples`, and the (B, T) mask of their reinforced tokens."""
@@ -74,6 +86,20 @@ class Scorer:
 
     def _starts(self, samples: Sequence[Any]) -> list[int]:
         return [sample.action_start(self._config.action_tokens) for sample in samples]
+
+
+def judge_of(policy: Any) -> SupportsValues:
+    """The policy as one that can judge observations behind a cut.
+
+    Raises:
+        ConfigError: If it cannot.
+    """
+    if not isinstance(policy, SupportsValues):
+        raise ConfigError(
+            f"truncation 'bootstrap': {type(policy).__name__} has no `values_of` to judge an "
+            "observation that was not acted on; use 'terminal'"
+        )
+    return policy
 
 
 def chunks(rows: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
