@@ -88,6 +88,7 @@ class Lifecycle(Handlers):
             world
             for world in self.worlds.by_id.values()
             if query.get("search", "") in world.name
+            and query.get("mpcCompany", "MPC") == "MPC"
             and query.get("is_default", str(world.is_default)).lower() == str(world.is_default).lower()
         ]
         cursor = query.get("cursor")
