@@ -1,9 +1,10 @@
 """The language policy: acting, remembering, scoring alike whatever the padding, and being saved."""
 
+import dataclasses
 import logging
 import os
-import pickle
 import random
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from skyfall_core.base import Policy
 from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_torch import value_head as value_heads
 from skyfall_torch.collation import TextSample, collate
+from skyfall_torch.dispatch import Dispatch
 from skyfall_torch.interface import SupportsActBatch, TrainablePolicy
 from skyfall_torch.policy import LanguagePolicy, SamplingConfig, ValueHead, language_policy
 from skyfall_torch.prompts import bare_prompt, observation_text
@@ -63,19 +65,22 @@ def test_the_action_is_the_first_object_of_the_response(build_policy):
         ("", ""),
         ("<eos>", ""),
         ("<pad><pad>", ""),
-        ("{" * 400, "{" * 400),
+        ("{" * 100_000, "{" * 100_000),
     ],
+    ids=lambda value: value[:12],
 )
-def test_a_malformed_response_is_an_action_to_refuse(build_policy, build_window, response, action):
-    policy = build_policy()
+def test_a_malformed_response_is_an_action_that_the_environment_refuses(build_policy, response, action):
+    policy, env = build_policy(), Dispatch()
+    observation, _ = env.reset(seed=0)
     answering(policy, [response])
-    assert policy.act("go") == action
+    found = policy.act(observation)
+    assert found == action
+    assert env.step(found)[1] < 0.2
     (recorded,) = policy.take_generated()
-    assert (
-        torch.isfinite(policy.evaluate([recorded]).values).all()
-        if len(response) < 50
-        else recorded.length > 0
-    )
+    recorded = dataclasses.replace(
+        recorded, response_ids=recorded.response_ids[:60]
+    )  # what the context holds
+    assert torch.isfinite(policy.evaluate([recorded]).values).all()
 
 
 def test_what_was_generated_is_recorded_in_order_and_cleared_on_read(build_policy):
@@ -362,8 +367,13 @@ def test_no_critic_is_reported_and_not_an_error(build_policy, tmp_path):
 
 
 class Exploit:
+    """Creates a file wherever it is unpickled."""
+
+    def __init__(self, marker):
+        self.marker = marker
+
     def __reduce__(self):
-        return os.system, ("true",)
+        return os.mkdir, (str(self.marker),)
 
 
 @pytest.mark.parametrize(
@@ -373,17 +383,15 @@ class Exploit:
         ({"weight": torch.zeros(1, 16), "bias": torch.zeros(1), "more": torch.zeros(1)}, "unknown keys"),
         ({"weight": torch.zeros(1, 8), "bias": torch.zeros(1)}, "another hidden size"),
         ([1, 2], "expected a mapping"),
-        (Exploit(), "not a readable file of tensors"),
+        (None, "not a readable file of tensors"),
     ],
 )
 def test_a_critic_that_does_not_fit_is_refused(build_policy, tmp_path, stored, message):
     path = tmp_path / "v_head.pt"
-    if isinstance(stored, Exploit):
-        path.write_bytes(pickle.dumps(stored, protocol=2))
-    else:
-        torch.save(stored, path)
+    torch.save(Exploit(tmp_path / "ran") if stored is None else stored, path)
     with pytest.raises(CheckpointError, match=message):
         build_policy().load_value_head(tmp_path)
+    assert not (tmp_path / "ran").exists()
 
 
 def test_two_critics_in_one_directory_are_refused_and_saving_leaves_one(build_policy, tmp_path):
@@ -476,6 +484,70 @@ def test_weights_that_are_not_exactly_the_models_are_refused(build_policy, tmp_p
     damaged(tmp_path, build_policy(lora=lora), change)
     with pytest.raises(CheckpointError, match="weights"):
         language_policy(tmp_path)
+
+
+@pytest.mark.parametrize("lora", [None, LORA])
+def test_weights_that_are_code_are_refused_and_not_run(build_policy, tmp_path, lora):
+    build_policy(lora=lora).save(tmp_path)
+    whole, name = ("adapter_model", "adapter_model.bin") if lora else ("model", "pytorch_model.bin")
+    (tmp_path / f"{whole}.safetensors").unlink()
+    torch.save({"weight": Exploit(tmp_path / "ran")}, tmp_path / name)
+    with pytest.raises(CheckpointError, match="cannot be"):
+        language_policy(tmp_path)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("lora", "name"),
+    [
+        (None, "config.json"),
+        (None, "model.safetensors"),
+        (None, "tokenizer.json"),
+        (LORA, "adapter_config.json"),
+        (LORA, "adapter_model.safetensors"),
+        (LORA, "tokenizer.json"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["missing", "empty", "torn"])
+def test_a_directory_that_lacks_a_file_is_refused(build_policy, tmp_path, lora, name, damage):
+    build_policy(lora=lora).save(tmp_path)
+    path = tmp_path / name
+    whole = path.read_bytes()
+    path.unlink()
+    if damage != "missing":
+        path.write_bytes(whole[: len(whole) // 2] if damage == "torn" else b"")
+    with pytest.raises((CheckpointError, ConfigError), match=r"(?s)\S+"):
+        language_policy(tmp_path)
+
+
+def test_files_that_mean_nothing_to_a_checkpoint_are_left_alone(build_policy, tmp_path):
+    policy = build_policy()
+    policy.save(tmp_path)
+    (tmp_path / "notes.md").write_text("seen today")
+    (tmp_path / "events").mkdir()
+    again = language_policy(tmp_path, max_new_tokens=6)
+    again.save(tmp_path)
+    assert (tmp_path / "notes.md").read_text() == "seen today"
+
+
+@pytest.mark.parametrize("lora", [None, LORA])
+def test_an_adapter_and_whole_weights_in_one_directory_are_refused(build_policy, tmp_path, lora):
+    for each in (LORA, None):
+        build_policy(lora=each).save(tmp_path / str(each))
+    for file in (tmp_path / "None").iterdir():
+        shutil.copy(file, tmp_path / str(LORA))
+    with pytest.raises(CheckpointError, match="both an adapter and whole weights"):
+        language_policy(tmp_path / str(LORA))
+    with pytest.raises(CheckpointError, match="both an adapter and whole weights"):
+        build_policy(lora=lora).load(tmp_path / str(LORA))
+
+
+@pytest.mark.parametrize("first", [None, LORA])
+def test_an_adapter_is_not_saved_beside_whole_weights_nor_the_other_way_round(build_policy, tmp_path, first):
+    build_policy(lora=first).save(tmp_path)
+    with pytest.raises(CheckpointError, match="to another directory"):
+        build_policy(lora=None if first else LORA).save(tmp_path)
+    language_policy(tmp_path)
 
 
 def test_adapter_and_whole_weights_are_not_mixed_up(build_policy, tmp_path):

@@ -410,6 +410,18 @@ def test_a_record_that_does_not_match_the_window_is_an_error(build_policy, build
         PPOBackend(policy).update(build_window(REWARDS))
 
 
+@pytest.mark.parametrize("ratio", RatioMode)
+def test_responses_without_tokens_train_the_critic_and_nothing_else(build_policy, build_window, ratio):
+    policy = build_policy()
+    remember(policy, [policy.sample_of(sample.prompt_ids.tolist(), ()) for sample in samples_for(policy)])
+    actor = policy.model.lm_head.weight.detach().clone()
+    measured = PPOBackend(policy, ratio=ratio, epochs=1).update(build_window(REWARDS))
+    assert all(math.isfinite(value) for value in measured.values()), measured
+    assert measured["tokens"] == 0
+    assert torch.equal(policy.model.lm_head.weight, actor)
+    assert policy.value_head.summary.bias.abs() > 0
+
+
 def test_a_loss_that_is_no_number_stops_before_the_step_and_names_the_steps(build_policy, build_window):
     policy = build_policy()
     backend = PPOBackend(policy, epochs=1, minibatch_size=6)

@@ -6,6 +6,7 @@ as tensors only, and no code from a model repository is run.
 """
 
 import json
+import pickle
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +32,8 @@ __all__ = ["is_adapter", "load_language_model", "load_tokenizer", "restore_weigh
 TINY = "tiny"
 _TINY_BASE = "tiny_base.json"
 _ADAPTER = "adapter_config.json"
-_READ_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError)
+_WHOLE = ("model*.safetensors", "pytorch_model*.bin")
+_READ_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError)
 
 
 def resolve_device(name: str) -> torch.device:
@@ -52,8 +54,21 @@ def resolve_device(name: str) -> torch.device:
 
 
 def is_adapter(source: str | PathLike[str]) -> bool:
-    """Whether `source` is a directory that holds a LoRA adapter rather than a whole model."""
-    return (Path(source) / _ADAPTER).is_file()
+    """Whether `source` is a directory that holds a LoRA adapter rather than a whole model.
+
+    Raises:
+        CheckpointError: If it holds both, since nothing says which one is meant.
+    """
+    folder = Path(source)
+    if not (folder / _ADAPTER).is_file():
+        return False
+    if _holds_whole_weights(folder):
+        raise CheckpointError(f"{source}: holds both an adapter and whole weights; keep what is meant")
+    return True
+
+
+def _holds_whole_weights(folder: Path) -> bool:
+    return any(True for pattern in _WHOLE for _ in folder.glob(pattern))
 
 
 def load_language_model(config: LanguagePolicyConfig) -> Any:
@@ -96,7 +111,16 @@ def load_tokenizer(config: LanguagePolicyConfig) -> Any:
 
 
 def save_language_model(model: Any, directory: Path) -> None:
-    """Write a model's weights, or only its adapter where it has one."""
+    """Write a model's weights, or only its adapter where it has one.
+
+    Raises:
+        CheckpointError: If the directory holds the other kind: both together could not be told apart.
+    """
+    mine, other, taken = "whole weights", "an adapter", (directory / _ADAPTER).is_file()
+    if is_peft(model):
+        mine, other, taken = other, mine, _holds_whole_weights(directory)
+    if taken:
+        raise CheckpointError(f"{directory}: holds {other} already; write {mine} to another directory")
     with _quiet():
         model.save_pretrained(directory)
     tiny = getattr(model.config, "skyfall_tiny", None)
