@@ -26,7 +26,9 @@ from skyfall_core.plasticity import effective_rank_entropy
 from skyfall_core.protocols import SAVED
 from skyfall_torch.actor_critic_net import ActorCriticNet, NetShape, NumpyNet, RunningScale
 from skyfall_torch.actor_critic_spaces import ObservationCodec, build_head, describe_space
+from skyfall_torch.devices import resolve_device
 from skyfall_torch.interface import Evaluation
+from skyfall_torch.option_types import check_types
 from skyfall_torch.remedies.redo import recycle_dormant_units
 from skyfall_torch.tokens import ActionTokens
 
@@ -73,7 +75,7 @@ class ActorCriticConfig:
         capture_effective_rank: Whether the rank of the actor's last hidden layer over the last 256
             actions is reported, once every 64.
         seed: Seeds the initial weights and the actions; None takes entropy from the system.
-        device: Where updates run. Acting in NumPy needs the CPU.
+        device: Where updates run; `auto` prefers an accelerator. Acting in NumPy needs the CPU.
     """
 
     hidden_sizes: tuple[int, ...] = (64, 64)
@@ -84,6 +86,9 @@ class ActorCriticConfig:
     capture_effective_rank: bool = False
     seed: int | None = 0
     device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check_types(self)
 
 
 class ActorCriticPolicy(nn.Module):
@@ -141,7 +146,7 @@ class ActorCriticPolicy(nn.Module):
         self.last_value: float | list[float] | None = None
         self.last_effective_rank: float | None = None
         self._acted = 0
-        self.net.to(config.device)
+        self.net.to(resolve_device(config.device))
 
     def act(self, observation: Any) -> Any:
         """The action for one observation; one sample is recorded."""
@@ -393,8 +398,10 @@ def actor_critic(
             )
     try:
         policy = ActorCriticPolicy(observation_space, action_space, ActorCriticConfig(**options))
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"actor-critic: {error}") from error
+    except ValueError as error:
+        raise ConfigError(f"actor-critic: {error}") from None
+    if not isinstance(checkpoint, str | PathLike | None):
+        raise ConfigError(f"actor-critic: checkpoint {checkpoint!r}: expected a path")
     if checkpoint is not None:
         policy.load(checkpoint)
     return policy

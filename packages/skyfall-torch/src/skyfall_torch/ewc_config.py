@@ -2,20 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
-from skyfall_core.errors import ConfigError, suggestion
+from skyfall_core.errors import ConfigError
 from skyfall_torch.ewc_fisher import FisherDropout
 from skyfall_torch.ewc_penalty import EWCMode, ParameterScope
 from skyfall_torch.ewc_sampling import DEFAULT_SAMPLE_MIX, check_mix
+from skyfall_torch.option_types import check_types
 
 __all__ = ["EWCConfig"]
-
-_SWITCHES: Mapping[str, type[Enum]] = {
-    "mode": EWCMode,
-    "fisher_dropout": FisherDropout,
-    "parameter_scope": ParameterScope,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +43,7 @@ class EWCConfig:
     parameter_scope: ParameterScope = ParameterScope.LORA_ONLY
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("mode", EWCMode),
-            ("fisher_dropout", FisherDropout),
-            ("parameter_scope", ParameterScope),
-        ):
-            value, values = getattr(self, name), [member.value for member in kind]
-            if value not in values:
-                raise ConfigError(f"{name} {value!r}: {suggestion(str(value), values)}")
-            object.__setattr__(self, name, kind(value))
+        check_types(self, may_be_infinite={"fisher_clip"})
         self._check(self.ewc_lambda >= 0, "ewc_lambda", "0 or more")
         self._check(0 <= self.fisher_gamma <= 1, "fisher_gamma", "between 0 and 1")
         self._check(self.fisher_clip > 0, "fisher_clip", "positive")
@@ -66,7 +52,7 @@ class EWCConfig:
         try:
             check_mix(self.fisher_sample_mix)
         except ValueError as error:
-            raise ConfigError(f"fisher_sample_mix: {error}") from error
+            raise ConfigError(f"fisher_sample_mix: {error}") from None
 
     def _check(self, holds: bool, name: str, expected: str) -> None:
         if not holds:

@@ -8,6 +8,7 @@ Plain Python: no tensor is needed to choose.
 import math
 import random
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from types import MappingProxyType
 from typing import Any
 
@@ -112,5 +113,5 @@ def check_mix(mix: Mapping[str, float]) -> None:
     for band, share in mix.items():
         if band not in DEFAULT_SAMPLE_MIX:
             raise ValueError(f"sample mix names {band!r}; the bands are {list(DEFAULT_SAMPLE_MIX)}")
-        if not 0 <= share <= 1:
+        if isinstance(share, bool) or not isinstance(share, Real) or not 0 <= share <= 1:
             raise ValueError(f"sample mix gives {band!r} the share {share!r}; a share is from 0 to 1")

@@ -28,6 +28,7 @@ from skyfall_torch.lcm_encoder import (
     WarmupReport,
     consistency_loss,
     context_windows,
+    encoder_config,
     load_encoder_weights,
     read_warmup,
 )
@@ -41,6 +42,7 @@ from skyfall_torch.lcm_features import (
     state_features,
 )
 from skyfall_torch.lcm_prefix import PrefixingPolicy
+from skyfall_torch.option_types import check_types
 from skyfall_torch.options import split_options
 from skyfall_torch.ppo import GAEMode, PPOBackend, PPOConfig, TokenBatch, Truncation
 from skyfall_torch.randomness import OwnRandomness
@@ -83,6 +85,7 @@ class LCMConfig:
     reward_input: bool = False
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.consistency_coeff < 0:
             raise ConfigError(f"consistency_coeff {self.consistency_coeff!r}: expected 0 or more")
         if self.top_k < 1:
@@ -317,8 +320,6 @@ def _unpacked(steps: Sequence[Mapping[str, Any]]) -> list[_Step]:
 
 
 def _build_encoder(config: LCMConfig) -> RegimeContextEncoder:
-    try:
-        with OwnRandomness(config.encoder_seed).active():
-            return RegimeContextEncoder(EncoderConfig(**config.encoder_shape))
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"encoder_shape: {error}") from error
+    shape = encoder_config(config.encoder_shape, "encoder_shape")
+    with OwnRandomness(config.encoder_seed).active():
+        return RegimeContextEncoder(shape)

@@ -20,8 +20,10 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import linear, normalize
 
-from skyfall_core.errors import CheckpointError
+from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_torch.lcm_features import CANONICAL_REGIMES, STATE_DIM, WRITTEN_DIM, HashMode
+from skyfall_torch.option_types import check_types
+from skyfall_torch.options import checked_options
 
 __all__ = [
     "ContextTable",
@@ -30,6 +32,7 @@ __all__ = [
     "WarmupReport",
     "consistency_loss",
     "context_windows",
+    "encoder_config",
     "load_encoder_weights",
     "read_warmup",
     "save_warmup",
@@ -59,13 +62,30 @@ class EncoderConfig:
     hash_mode: HashMode = HashMode.STABLE
 
     def __post_init__(self) -> None:
+        check_types(self)
         object.__setattr__(self, "regimes", tuple(self.regimes))
-        object.__setattr__(self, "hash_mode", HashMode(self.hash_mode))
         for name in ("context_steps", "latent_dim", "hidden_dim", "state_dim"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; the encoder needs at least 1")
         if not self.regimes or len(set(self.regimes)) != len(self.regimes):
             raise ValueError(f"regimes is {list(self.regimes)!r}; name each configuration once, at least one")
+
+
+def encoder_config(shape: Mapping[str, Any], place: str) -> EncoderConfig:
+    """The shape that a document describes.
+
+    Args:
+        shape: Fields of `EncoderConfig`.
+        place: Where it stands, to name in an error.
+
+    Raises:
+        ConfigError: If a field is unknown or has no possible value.
+    """
+    known = checked_options(EncoderConfig, shape, place)
+    try:
+        return EncoderConfig(**known)
+    except (ConfigError, ValueError) as error:
+        raise ConfigError(f"{place}: {error}") from None
 
 
 class RegimeContextEncoder(nn.Module):

@@ -23,6 +23,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.utils import logging as transformers_logging
 
 from skyfall_core.errors import CheckpointError, ConfigError
+from skyfall_torch.devices import resolve_device
 from skyfall_torch.options import LanguagePolicyConfig
 from skyfall_torch.randomness import OwnRandomness
 from skyfall_torch.tiny import TinyConfig, tiny_model, tiny_tokenizer
@@ -34,23 +35,6 @@ _TINY_BASE = "tiny_base.json"
 _ADAPTER = "adapter_config.json"
 _WHOLE = ("model*.safetensors", "pytorch_model*.bin")
 _READ_ERRORS = (OSError, ValueError, KeyError, RuntimeError, SafetensorError, pickle.UnpicklingError)
-
-
-def resolve_device(name: str) -> torch.device:
-    """The torch device that `name` means; `auto` prefers CUDA, then MPS, then the CPU.
-
-    Raises:
-        ConfigError: If there is no such device here.
-    """
-    if name == "auto":
-        if torch.cuda.is_available():
-            return torch.device("cuda")
-        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError) as error:
-        raise ConfigError(f"device {name!r}: not usable here ({error}); use 'auto' or 'cpu'") from error
-    return torch.device(name)
 
 
 def is_adapter(source: str | PathLike[str]) -> bool:

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import Any
 
 from skyfall_core.errors import ConfigError, suggestion
+from skyfall_torch.option_types import check_types
 
 __all__ = ["LanguagePolicyConfig", "SamplingConfig", "ValuePosition", "checked_options", "split_options"]
 
@@ -71,6 +72,7 @@ class SamplingConfig:
     response_suffix: str = ""
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.max_new_tokens < 1:
             raise ConfigError(f"max_new_tokens {self.max_new_tokens!r}: at least 1 token must be generated")
         if self.temperature < 0:
@@ -130,6 +132,7 @@ class LanguagePolicyConfig:
     gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
+        check_types(self)
         if self.dtype not in DTYPES:
             raise ConfigError(f"dtype {self.dtype!r}: {suggestion(self.dtype, DTYPES)}")
         positions = [position.value for position in ValuePosition]

@@ -1,12 +1,13 @@
 """The options of the PPO backend, with the reference's behavior as their defaults."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 
 from skyfall_core.advantage import GAEMode
-from skyfall_core.errors import ConfigError, suggestion
+from skyfall_core.errors import ConfigError
 from skyfall_torch.her import RelabelStrategy
 from skyfall_torch.losses import RatioMode
+from skyfall_torch.option_types import check_types
 from skyfall_torch.tokens import ActionTokens
 
 __all__ = ["AdvantageScope", "OldPolicyPass", "PPOConfig", "Precision", "Truncation"]
@@ -47,6 +48,9 @@ class Precision(str, Enum):
     FULL = "full"
     BFLOAT16 = "bfloat16"
     FLOAT16 = "float16"
+
+
+_BOUNDS = frozenset({"clip_range", "max_grad_norm", "replay_threshold", "target_kl", "value_clip_range"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class PPOConfig:
     seed: int | None = 0
 
     def __post_init__(self) -> None:
-        self._coerce_switches()
+        check_types(self, may_be_infinite=_BOUNDS)
         self._check(self.replay_size >= -1, "replay_size", "-1 to switch replay off, or a capacity")
         self._check(self.kl_coeff >= 0, "kl_coeff", "0 or more")
         for name in ("gamma", "lam"):
@@ -146,17 +150,6 @@ class PPOConfig:
             )
         for name in ("epochs", "minibatch_size", "gradient_accumulation"):
             self._check(getattr(self, name) >= 1, name, "1 or more")
-
-    def _coerce_switches(self) -> None:
-        for field in fields(self):
-            kind = type(field.default)
-            if not issubclass(kind, Enum):
-                continue
-            value = getattr(self, field.name)
-            values = [member.value for member in kind]
-            if value not in values:
-                raise ConfigError(f"{field.name} {value!r}: {suggestion(str(value), values)}")
-            object.__setattr__(self, field.name, kind(value))
 
     def _check(self, holds: bool, name: str, expected: str) -> None:
         if not holds:

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from skyfall_core.errors import ConfigError, suggestion
+from skyfall_torch.option_types import check_types
 from skyfall_torch.randomness import OwnRandomness
 
 __all__ = ["TinyConfig", "tiny_model", "tiny_tokenizer"]
@@ -42,6 +43,7 @@ class TinyConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_types(self)
         if min(self.hidden_size, self.layers, self.heads, self.context) < 1 or self.hidden_size % self.heads:
             raise ConfigError(f"tiny: {self}: sizes must be positive and hidden_size divisible by heads")
 
