@@ -14,6 +14,7 @@ from skyfall_torch.actor_critic import (
     actor_critic,
 )
 from skyfall_torch.actor_critic_net import RunningScale
+from skyfall_torch.errors import ObservationError
 from skyfall_torch.interface import SupportsActBatch, SupportsRenewal, SupportsValues, TrainablePolicy
 from skyfall_torch.remedies.redo import dormant_share, unit_scores
 
@@ -231,13 +232,30 @@ def test_a_checkpoint_for_other_spaces_layers_or_none_is_refused(tmp_path):
     [
         (spaces.Dict({"a": BOX}), spaces.Discrete(2), "FlattenObservation"),
         (BOX, spaces.Text(5), "Text"),
-        (BOX, spaces.Box(0, 5, (1,), np.int64), "Box of floats"),
+        (BOX, spaces.Box(0, 5, (1,), np.int64), "Box of at least one float"),
+        (BOX, spaces.Box(0, 1, (0,)), "Box of at least one float"),
+        (spaces.Box(0, 1, (0,)), spaces.Discrete(2), "no number"),
         (BOX, spaces.MultiDiscrete([[2, 2]]), "one-dimensional"),
     ],
 )
 def test_spaces_it_cannot_handle_are_named_with_what_it_can(observation, act, message):
     with pytest.raises(SpaceError, match=message):
         actor_critic(observation, act)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_an_observation_that_is_not_finite_is_refused_before_it_counts(value):
+    policy = build(normalize_observations=True)
+    policy.act(np.ones(4))
+    before = policy.scaling.mean.clone()
+    with pytest.raises(ObservationError, match=rf"holds {value} at \(flat\) index 2"):
+        policy.act(np.array([0.0, 1.0, value, 0.0]))
+    assert torch.equal(policy.scaling.mean, before)
+    assert len(policy.take_generated()) == 1
+
+
+def test_huge_finite_observations_are_acted_on():
+    assert build().act(np.full(4, 1e19)) in ACTIONS["discrete"]
 
 
 def test_an_observation_of_another_shape_is_refused():

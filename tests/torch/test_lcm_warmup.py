@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from skyfall_core.errors import ConfigError, InputError
+from skyfall_torch.errors import WarmupError
 from skyfall_torch.lcm_encoder import RegimeContextEncoder, load_encoder_weights, read_warmup
 from skyfall_torch.lcm_warmup import train_warmup
 from skyfall_torch.lcm_warmup_config import load_warmup_document
@@ -91,6 +92,8 @@ def test_a_torn_last_row_is_left_out_and_damage_before_it_refused(tmp_path):
         ('{"step": 0, "regime_id": "calm"}\n', "record_observations"),
         ('{"step": 0, "regime_id": "clam", "observation": {}}\n', "did you mean 'calm'"),
         ("[1]\n", "expected an object"),
+        ('{"regime_id": "calm", "world": [1], "observation": {}}\n', r"world \[1\]"),
+        ("[" * 100_000 + "\n", r"traces\.jsonl:1: damaged"),
         ("", "no steps"),
     ],
 )
@@ -114,6 +117,27 @@ def test_documents_that_cannot_be_are_refused(tmp_path, changes, message):
     write_trace(tmp_path / "traces.jsonl")
     with pytest.raises(ConfigError, match=message):
         train_warmup(load_warmup_document(write_document(tmp_path, **changes)))
+
+
+@pytest.mark.parametrize("output", ["taken.safetensors", "traces.jsonl/encoder.safetensors"])
+def test_an_output_that_cannot_be_written_is_refused_before_training(tmp_path, output):
+    write_trace(tmp_path / "traces.jsonl")
+    (tmp_path / "taken.safetensors").mkdir()
+    document = load_warmup_document(write_document(tmp_path, output=output))
+    with pytest.raises(InputError, match=r"output .*(is a directory|cannot be written)") as caught:
+        train_warmup(document)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("option", ["learning_rate", "consistency_coeff"])
+def test_a_training_that_diverges_writes_nothing(tmp_path, option):
+    write_trace(tmp_path / "traces.jsonl")
+    document = load_warmup_document(write_document(tmp_path))
+    training = document.training.model_copy(update={option: float("inf"), "steps": 1})
+    document = document.model_copy(update={"training": training})
+    with pytest.raises(WarmupError, match="nothing was written"):
+        train_warmup(document)
+    assert not document.output.exists()
 
 
 def test_the_command_prints_the_file_and_the_accuracy(tmp_path):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from skyfall_core.errors import SpaceError
+from skyfall_torch.errors import ObservationError
 
 __all__ = [
     "ActionHead",
@@ -62,6 +63,8 @@ class ObservationCodec:
                 f"observation space {space} is none the actor-critic can read; it reads Box and Discrete. "
                 "Flatten it with gymnasium.wrappers.FlattenObservation"
             )
+        if not self.width:
+            raise SpaceError(f"observation space {space} holds no number to act on")
         self._one_hot = isinstance(space, spaces.Discrete)
         self._shape = space.shape
 
@@ -70,15 +73,23 @@ class ObservationCodec:
 
         Raises:
             SpaceError: If it has another shape than the space.
+            ObservationError: If it holds a number that is not finite.
         """
         if self._one_hot:
-            row = np.zeros(self.width, np.float32)
-            row[int(observation) - self._start] = 1.0
-            return row
+            one_hot = np.zeros(self.width, np.float32)
+            one_hot[int(observation) - self._start] = 1.0
+            return one_hot
         array = np.array(observation, np.float32)
         if array.shape != self._shape:
             raise SpaceError(f"observation of shape {array.shape} where the space has {self._shape}")
-        return array.reshape(-1)
+        row: Rows = array.reshape(-1)
+        if not np.isfinite(row).all():
+            at = int(np.flatnonzero(~np.isfinite(row))[0])
+            raise ObservationError(
+                f"observation holds {row[at]} at (flat) index {at}, from which no action follows; mend the "
+                "environment, or fill such gaps in an observation wrapper"
+            )
+        return row
 
 
 class ActionHead(ABC):
@@ -225,7 +236,7 @@ def build_head(space: gym.Space[Any]) -> ActionHead:
     """The head for an action space.
 
     Args:
-        space: Discrete, MultiDiscrete (one-dimensional) or a Box of floats.
+        space: Discrete, MultiDiscrete (one-dimensional) or a Box of at least one float.
 
     Raises:
         SpaceError: For any other space.
@@ -234,9 +245,9 @@ def build_head(space: gym.Space[Any]) -> ActionHead:
         return CategoricalHead([int(space.n)], [int(space.start)], scalar=True)
     if isinstance(space, spaces.MultiDiscrete) and space.nvec.ndim == 1:
         return CategoricalHead(space.nvec.tolist(), space.start.tolist(), scalar=False)
-    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating) and np.prod(space.shape):
         return GaussianHead(space)
     raise SpaceError(
         f"action space {space} is none the actor-critic can act in; it acts in Discrete, one-dimensional "
-        "MultiDiscrete, and Box of floats"
+        "MultiDiscrete, and Box of at least one float"
     )

@@ -2,6 +2,8 @@
 
 RunError (core)
 ├── SampleCountError      the policy's record does not match the window
+├── ObservationError      an observation that holds a number which is not finite
+├── WarmupError           an encoder whose training diverged
 ├── FisherError           nothing to consolidate on, or information that is zero everywhere
 └── NonFiniteLossError    a loss or gradient that is NaN or infinite; no step was taken
 """
@@ -10,7 +12,7 @@ from collections.abc import Sequence
 
 from skyfall_core.errors import RunError
 
-__all__ = ["FisherError", "NonFiniteLossError", "SampleCountError"]
+__all__ = ["FisherError", "NonFiniteLossError", "ObservationError", "SampleCountError", "WarmupError"]
 
 
 class SampleCountError(RunError):
@@ -22,6 +24,14 @@ class SampleCountError(RunError):
             "transition must come from one call of `act` (or one row of `act_batch`) on the policy being "
             "trained, and nobody else may call `take_generated`"
         )
+
+
+class ObservationError(RunError):
+    """An observation no network can answer: one NaN in it makes the action and every later weight NaN."""
+
+
+class WarmupError(RunError):
+    """An encoder's training came to numbers that are not finite; nothing was written."""
 
 
 class FisherError(RunError):

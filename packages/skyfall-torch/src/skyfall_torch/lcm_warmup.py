@@ -6,22 +6,26 @@ configuration is held out, so that no measured window overlaps a training window
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from skyfall_core.errors import ConfigError, InputError, suggestion
+from skyfall_core.errors import InputError, suggestion
+from skyfall_torch.errors import WarmupError
 from skyfall_torch.lcm_encoder import (
     ContextTable,
     EncoderConfig,
     RegimeContextEncoder,
     consistency_loss,
     context_windows,
+    encoder_config,
     save_warmup,
 )
 from skyfall_torch.lcm_features import WRITTEN_DIM, feature_buckets
@@ -29,6 +33,8 @@ from skyfall_torch.lcm_warmup_config import WarmupDocument
 from skyfall_torch.randomness import OwnRandomness
 
 __all__ = ["WarmupResult", "train_warmup"]
+
+_REMEDY = "nothing was written; lower training.learning_rate or training.consistency_coeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +85,41 @@ def train_warmup(document: WarmupDocument) -> WarmupResult:
 
     Raises:
         ConfigError: If the encoder's shape is impossible.
-        InputError: If a trace is missing, damaged, without observations, or of unknown configurations.
+        InputError: If a trace is missing, damaged, without observations, or of unknown configurations, or
+            the result could not be written.
+        WarmupError: If training came to a number that is not finite; nothing is written.
     """
-    try:
-        shape = EncoderConfig(**document.encoder)
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"encoder: {error}") from error
+    shape = encoder_config(document.encoder, "encoder")
     stretches = [stretch for trace in document.traces for stretch in _stretches(trace, shape)]
     training, held_out = _split(stretches, shape, document.training.held_out)
     randomness = OwnRandomness(document.training.seed)
+    _require_writable(document.output)
     with randomness.active():
         encoder = RegimeContextEncoder(shape)
         loss = _fit(encoder, training, document)
-    document.output.parent.mkdir(parents=True, exist_ok=True)
     save_warmup(encoder, document.output)
     return _measured(encoder, held_out, len(training.labels), loss)
+
+
+def _require_writable(output: Path) -> None:
+    """Find out before training, not after it, whether the result can be written."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=output.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"output {str(output)!r}: cannot be written ({error}); choose another file"
+        ) from None
+    if output.is_dir():
+        raise InputError(f"output {str(output)!r}: is a directory; name a file")
 
 
 def _fit(encoder: RegimeContextEncoder, windows: _Windows, document: WarmupDocument) -> float:
     options = document.training
     optimizer = torch.optim.Adam(encoder.parameters(), lr=options.learning_rate)
     value = 0.0
-    for _ in range(options.steps):
+    for step in range(options.steps):
         latents, logits = encoder.encode(windows.table)
         drift = consistency_loss(latents, windows.lengths)
         loss = cross_entropy(logits, windows.labels) + options.consistency_coeff * drift
@@ -108,6 +127,10 @@ def _fit(encoder: RegimeContextEncoder, windows: _Windows, document: WarmupDocum
         torch.autograd.backward(loss)
         optimizer.step()
         value = float(loss.detach())
+        if not math.isfinite(value):
+            raise WarmupError(f"the loss of training step {step} is {value}; {_REMEDY}")
+    if not all(bool(torch.isfinite(parameter).all()) for parameter in encoder.parameters()):
+        raise WarmupError(f"a weight is not finite after training; {_REMEDY}")
     return value
 
 
@@ -175,6 +198,8 @@ def _stretches(path: Path, shape: EncoderConfig) -> list[_Stretch]:
                 f"{place}: no observation; record the trace with rollout.record_observations: true"
             )
         world, regime = row.get("world"), _regime_of(row, shape.regimes, place)
+        if not isinstance(world, int | None):
+            raise InputError(f"{place}: world {world!r}: expected an integer")
         if world not in current or current[world].regime != regime or row.get("boundary"):
             current[world] = _Stretch(regime, [], [])
             done.append(current[world])
@@ -201,16 +226,16 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a readable trace: {error}") from error
+        raise InputError(f"{path}: not a readable trace: {error}") from None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             if number == len(lines):  # torn by a killed run: the row was never whole
                 return
-            raise InputError(f"{path}:{number}: damaged row: {error}") from error
+            raise InputError(f"{path}:{number}: damaged row: {error}") from None
         if not isinstance(row, dict):
             raise InputError(f"{path}:{number}: expected an object, found {type(row).__name__}")
         yield f"{path}:{number}", row

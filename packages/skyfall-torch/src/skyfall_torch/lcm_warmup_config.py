@@ -27,7 +27,7 @@ class WarmupTraining(Section):
     held_out: float = Field(
         default=0.2, gt=0, lt=1, description="Share of each stretch, at its end, that is only measured on."
     )
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**63)
 
 
 class WarmupDocument(Section):
