@@ -10,7 +10,7 @@ from skyfall_core.base import RolloutWindow, Transition
 from skyfall_core.errors import CheckpointError, ConfigError
 from skyfall_torch.actor_critic import actor_critic
 from skyfall_torch.lcm import LCMBackend, RegimeContextEncoder, consistency_loss, state_features
-from skyfall_torch.lcm_encoder import save_warmup
+from skyfall_torch.lcm_warmup_file import save_warmup
 from skyfall_torch.policy import LanguagePolicy
 from skyfall_torch.tiny import TinyConfig, tiny_model, tiny_tokenizer
 
@@ -163,10 +163,12 @@ def test_an_observation_that_is_not_json_like_is_refused():
         backend().observe({"tool": object()})
 
 
-def test_a_warmup_file_is_loaded_with_its_report(tmp_path):
+def test_a_warmup_file_is_loaded_with_its_report(tmp_path, caplog):
     save_warmup(RegimeContextEncoder(**SHAPE, regimes=("a", "b", "c")), tmp_path / "warm.safetensors")
     learner = backend(warmup=tmp_path / "warm.safetensors")
     assert set(learner.warmup_report.dropped) == {"regime_head.weight", "regime_head.bias"}
+    assert caplog.text.count("was not taken over") == 2
+    assert "regime_head.weight was not taken over: shape (3, " in caplog.text
 
 
 def test_a_warmup_file_with_another_k_is_refused(tmp_path):

@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import save_file
 
 from skyfall_core.errors import CheckpointError
 from skyfall_torch.lcm_encoder import (
@@ -12,10 +13,8 @@ from skyfall_torch.lcm_encoder import (
     RegimeContextEncoder,
     consistency_loss,
     context_windows,
-    load_encoder_weights,
-    read_warmup,
-    save_warmup,
 )
+from skyfall_torch.lcm_warmup_file import load_encoder_weights, read_warmup, save_warmup
 
 SMALL = {"context_steps": 3, "latent_dim": 5, "hidden_dim": 7, "state_dim": 300}
 
@@ -198,6 +197,26 @@ class RunsCode:
         return print, ("this must never be printed",)
 
 
+@pytest.mark.parametrize(
+    "recorded", ["[1]", "null", '{"regimes": 3}', "{", "[" * 100_000], ids=lambda text: text[:6]
+)
+def test_a_file_that_describes_its_encoder_badly_is_refused(tmp_path, recorded):
+    path = tmp_path / "odd.safetensors"
+    save_file({"lstm.bias_hh_l0": torch.zeros(2)}, path, metadata={"skyfall_lcm": recorded})
+    with pytest.raises(CheckpointError, match=r"odd\.safetensors") as refusal:
+        read_warmup(path)
+    assert refusal.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "weight", [torch.tensor([0.0, float("nan")]), torch.tensor([1, 2])], ids=["nan", "integers"]
+)
+def test_numbers_that_are_no_weights_are_refused(tmp_path, weight):
+    save_file({"latent.bias": weight}, tmp_path / "odd.safetensors")
+    with pytest.raises(CheckpointError, match=r"latent\.bias holds what is no weight"):
+        read_warmup(tmp_path / "odd.safetensors")
+
+
 @pytest.mark.parametrize("name", ["code.pt", "torn.safetensors", "torn.pt", "list.pt", "absent.pt"])
 def test_unusable_files_are_refused_by_name(tmp_path, name, capsys):
     path = tmp_path / name
@@ -207,8 +226,9 @@ def test_unusable_files_are_refused_by_name(tmp_path, name, capsys):
         torch.save([1, 2], path)
     elif name.startswith("torn"):
         path.write_bytes(pickle.dumps({"a": 1}, protocol=2)[:7])
-    with pytest.raises(CheckpointError, match=name):
+    with pytest.raises(CheckpointError, match=name) as refusal:
         read_warmup(path)
+    assert refusal.value.__cause__ is None  # nothing whose traceback would be shown
     assert capsys.readouterr().out == ""
 
 

@@ -1,3 +1,4 @@
+import gzip
 import json
 import subprocess
 import sys
@@ -6,9 +7,10 @@ import pytest
 
 from skyfall_core.errors import ConfigError, InputError
 from skyfall_torch.errors import WarmupError
-from skyfall_torch.lcm_encoder import RegimeContextEncoder, load_encoder_weights, read_warmup
+from skyfall_torch.lcm_encoder import RegimeContextEncoder
 from skyfall_torch.lcm_warmup import train_warmup
 from skyfall_torch.lcm_warmup_config import load_warmup_document
+from skyfall_torch.lcm_warmup_file import load_encoder_weights, read_warmup
 
 KEYS = {
     "calm": {"cash": 1},
@@ -84,6 +86,19 @@ def test_a_torn_last_row_is_left_out_and_damage_before_it_refused(tmp_path):
     trace.write_text('{"step": 9\n' + whole)
     with pytest.raises(InputError, match=r"traces\.jsonl:1: damaged"):
         train_warmup(load_warmup_document(write_document(tmp_path)))
+
+
+def test_a_compressed_trace_teaches_the_same(tmp_path):
+    trace = write_trace(tmp_path / "traces.jsonl")
+    plain = train_warmup(load_warmup_document(write_document(tmp_path)))
+    packed = tmp_path / "traces.jsonl.gz"
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    assert train_warmup(load_warmup_document(write_document(tmp_path, traces=[packed.name]))) == plain
+    packed.write_bytes(packed.read_bytes()[:50])
+    with pytest.raises(InputError, match=r"traces\.jsonl\.gz: not a readable trace"):
+        train_warmup(load_warmup_document(write_document(tmp_path, traces=[packed.name])))
+    with pytest.raises(InputError, match="decompress it first"):
+        train_warmup(load_warmup_document(write_document(tmp_path, traces=["traces.jsonl.zst"])))
 
 
 @pytest.mark.parametrize(

@@ -180,8 +180,9 @@ def test_a_policy_that_cannot_judge_observations_is_refused_before_it_trains(bui
 
 def test_bootstrapping_without_recorded_successors_says_what_to_add():
     learner = backend(truncation="bootstrap")
-    with pytest.raises(ConfigError, match="RecordSuccessors"):
-        learner.update(window(learner.policy))
+    for ended in ((), {15}):  # also where no episode was cut, so that the first window tells
+        with pytest.raises(ConfigError, match="RecordSuccessors"):
+            learner.update(window(learner.policy, terminated=ended))
 
 
 @pytest.mark.parametrize(

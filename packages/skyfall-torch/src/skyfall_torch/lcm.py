@@ -8,6 +8,7 @@ As in the reference the reward input is held at zero, and nothing puts the prefi
 have a switch, `reward_input` and `inject_prefix`; without the latter this is PPO plus a loss.
 """
 
+import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,12 +26,9 @@ from skyfall_torch.lcm_encoder import (
     ContextTable,
     EncoderConfig,
     RegimeContextEncoder,
-    WarmupReport,
     consistency_loss,
     context_windows,
     encoder_config,
-    load_encoder_weights,
-    read_warmup,
 )
 from skyfall_torch.lcm_features import (
     CANONICAL_REGIMES,
@@ -42,6 +40,7 @@ from skyfall_torch.lcm_features import (
     state_features,
 )
 from skyfall_torch.lcm_prefix import PrefixingPolicy
+from skyfall_torch.lcm_warmup_file import WarmupReport, load_encoder_weights, read_warmup
 from skyfall_torch.option_types import check_types
 from skyfall_torch.options import split_options
 from skyfall_torch.ppo import GAEMode, PPOBackend, PPOConfig, TokenBatch, Truncation
@@ -60,6 +59,8 @@ __all__ = [
     "regime_description",
     "state_features",
 ]
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +206,15 @@ class LCMBackend(PPOBackend):
             path: A file `skyfall lcm-warmup` wrote, or a plain state dictionary.
 
         Returns:
-            What was loaded, and what was dropped for which reason.
+            What was loaded, and what was dropped for which reason, which is also logged.
 
         Raises:
             CheckpointError: If it is damaged, made with another K or hash, or nothing fits.
         """
-        return load_encoder_weights(self.encoder, *read_warmup(path), str(path))
+        report = load_encoder_weights(self.encoder, *read_warmup(path), str(path))
+        for name, reason in report.dropped.items():
+            _LOGGER.warning("%s: %s was not taken over: %s", path, name, reason)
+        return report
 
     def on_regime_shift(self, shift: Mapping[str, Any]) -> None:
         """Forget the context of the configuration that ended, of one world where only one shifted."""

@@ -5,8 +5,10 @@ latent. Windows begin anew at every shift, as they do in a run. The last part of
 configuration is held out, so that no measured window overlaps a training window of its own stretch.
 """
 
+import gzip
 import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,10 +28,10 @@ from skyfall_torch.lcm_encoder import (
     consistency_loss,
     context_windows,
     encoder_config,
-    save_warmup,
 )
 from skyfall_torch.lcm_features import WRITTEN_DIM, feature_buckets
 from skyfall_torch.lcm_warmup_config import WarmupDocument
+from skyfall_torch.lcm_warmup_file import save_warmup
 from skyfall_torch.randomness import OwnRandomness
 
 __all__ = ["WarmupResult", "train_warmup"]
@@ -223,9 +225,12 @@ def _regime_of(row: Mapping[str, Any], regimes: Sequence[str], place: str) -> in
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    if path.suffix == ".zst":
+        raise InputError(f"{path}: compressed with zstd, which is not read here; decompress it first")
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        lines = content.decode("utf-8").split("\n")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable trace: {error}") from None
     for number, line in enumerate(lines, start=1):
         if not line.strip():

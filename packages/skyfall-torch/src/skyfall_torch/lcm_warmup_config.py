@@ -33,7 +33,9 @@ class WarmupTraining(Section):
 class WarmupDocument(Section):
     """A complete warm-up."""
 
-    traces: list[PathField] = Field(min_length=1, description="Recorded `traces.jsonl` with observations.")
+    traces: list[PathField] = Field(
+        min_length=1, description="Recorded traces with observations, plain or `.gz`."
+    )
     encoder: dict[str, Any] = Field(
         default_factory=dict, description="Fields of `EncoderConfig`, as in a run's `encoder_shape`."
     )

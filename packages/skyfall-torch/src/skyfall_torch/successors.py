@@ -41,19 +41,19 @@ def cut_successors(window: RolloutWindow) -> dict[int, Any]:
         Row, with the streams one after another, to the observation after it.
 
     Raises:
-        ConfigError: If one is missing.
+        ConfigError: If a step, cut or not, was recorded without.
     """
     found: dict[int, Any] = {}
     row = 0
     for stream in window.streams or ():
         for index, position in enumerate(stream):
             transition = window.transitions[position]
+            if SUCCESSOR not in transition.info:  # asked of every step: a missing wrapper shows at once
+                raise ConfigError(
+                    f"truncation 'bootstrap': step {transition.step} does not tell what it led to; add "
+                    "{factory: 'skyfall_torch.successors:RecordSuccessors'} to environment.wrappers"
+                )
             if (transition.truncated or index == len(stream) - 1) and not transition.terminated:
-                if SUCCESSOR not in transition.info:
-                    raise ConfigError(
-                        f"truncation 'bootstrap': step {transition.step} does not tell what it led to; add "
-                        "{factory: 'skyfall_torch.successors:RecordSuccessors'} to environment.wrappers"
-                    )
                 found[row] = transition.info[SUCCESSOR]
             row += 1
     return found
