@@ -78,6 +78,36 @@ def test_an_impossible_number_of_teams_is_refused(teams):
         Dispatch(teams)
 
 
+@pytest.mark.parametrize("misfiled", [-0.1, 1.1])
+def test_an_impossible_share_of_misfiled_tickets_is_refused(misfiled):
+    with pytest.raises(ConfigError, match="misfiled"):
+        Dispatch(misfiled=misfiled)
+
+
+def answered_as_filed(env, tickets):
+    observation, _ = env.reset(seed=5)
+    for _ in range(tickets):
+        observation, reward, *_ = env.step({"to": observation.removeprefix("ticket ")})
+        yield reward
+
+
+def test_misfiled_tickets_go_to_a_team_drawn_at_random():
+    rewards = list(answered_as_filed(Dispatch(teams=2, misfiled=0.2), 4000))
+    wrong = sum(reward < 1 for reward in rewards) / len(rewards)
+    assert set(rewards) == {0.2, 1.0}
+    # Half of the fifth that is drawn lands with the right team all the same; 5 standard errors.
+    assert wrong == pytest.approx(0.1, abs=0.024)
+
+
+def test_a_restored_world_sends_the_ticket_in_hand_where_it_would_have_gone():
+    env, other = Dispatch(misfiled=1.0), Dispatch(misfiled=1.0)
+    env.reset(seed=2)
+    other.reset(seed=9)
+    for _ in range(20):
+        other.load_state(env.save_state())
+        assert env.step({"to": "a"})[:2] == other.step({"to": "a"})[:2]
+
+
 def test_several_streams_shift_together_and_are_answered_in_one_batch():
     class Sender:
         def act_batch(self, observations):

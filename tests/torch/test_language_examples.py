@@ -13,20 +13,44 @@ from skyfall_torch.sft_config import load_sft
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALLER = [
-    "rollout.total_steps=80",
+    "rollout.total_steps=64",
     "environment.kwargs.worlds=32",
     "algorithm.kwargs.minibatch_size=64",
     "algorithm.kwargs.learning_rate=0.005",
 ]
 
 
-@pytest.mark.parametrize("name", ["language_ppo.yaml", "language_her.yaml", "language_sft_ppo.yaml"])
+RUNS = [f"language_{name}.yaml" for name in ("ppo", "her", "ewc", "lcm", "sft_ppo")]
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_examples_validate_without_torch(name):
     code = (
         "import sys\nfrom skyfall_core.config import load_config\n"
         f"load_config({str(EXAMPLES / name)!r})\nsys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["language_ppo.yaml", "language_ewc.yaml", "language_lcm.yaml"])
+def test_every_life_leaves_a_third_of_itself_to_recover_from_its_first_shift(name):
+    config = load_config(EXAMPLES / name)
+    first = config.regime.params["schedule"]["regimes"][0]
+    assert first["duration_steps"] < config.rollout.total_steps * 2 / 3
+
+
+@pytest.mark.parametrize("name", ["language_ewc.yaml", "language_lcm.yaml"])
+def test_learners_with_a_memory_meet_their_first_configuration_again(name):
+    *_, last = load_config(EXAMPLES / name).regime.params["schedule"]["regimes"]
+    assert last["alias_of"] == "baseline"
+
+
+def test_the_second_document_reads_what_the_first_one_writes_wherever_it_is_run_from(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written = load_sft(EXAMPLES / "language_sft.yaml").output_dir
+    read = load_config(EXAMPLES / "language_sft_ppo.yaml").algorithm.policy.kwargs["model"]
+    assert Path(read).resolve() == Path(written).resolve()
+    assert Path(read).is_absolute()
 
 
 @pytest.mark.parametrize("name", ["language_ppo.yaml", "language_her.yaml"])

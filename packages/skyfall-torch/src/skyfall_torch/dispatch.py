@@ -44,20 +44,26 @@ class Dispatch(gymnasium.Env[str, Any]):
     Args:
         teams: How many teams there are, 2 to 4.
         rotation: Initial value of the attribute that configurations change.
+        misfiled: Share of tickets, 0 to 1, whose team is drawn at random whatever they say, so that no
+            routing is right every time and a single surprise proves nothing.
 
     Attributes:
         rotation: A ticket of kind i belongs to team (i + rotation) mod teams.
 
     Raises:
-        ConfigError: If `teams` is out of range.
+        ConfigError: If `teams` or `misfiled` is out of range.
     """
 
-    def __init__(self, teams: int = 4, rotation: int = 0) -> None:
+    def __init__(self, teams: int = 4, rotation: int = 0, misfiled: float = 0.0) -> None:
         if not 2 <= teams <= len(TEAMS):
             raise ConfigError(f"teams {teams!r}: expected 2 to {len(TEAMS)}")
+        if not 0 <= misfiled <= 1:
+            raise ConfigError(f"misfiled {misfiled!r}: expected a share, 0 to 1")
         self.rotation = rotation
         self._teams = TEAMS[:teams]
+        self._misfiled = misfiled
         self._kind = 0
+        self._detour = 0
         self.observation_space = spaces.Text(16, charset=frozenset("ticket " + TEAMS))
         self.action_space = spaces.Text(min_length=0, max_length=4096)
 
@@ -75,16 +81,22 @@ class Dispatch(gymnasium.Env[str, Any]):
         return self._next_ticket(), form + team, False, False, info
 
     def save_state(self) -> dict[str, Any]:
-        """The ticket in hand, the rotation and the state of the draws."""
-        return {"kind": self._kind, "rotation": self.rotation, "random": generator_state(self.np_random)}
+        """The ticket in hand, where it goes, the rotation and the state of the draws."""
+        return {
+            "kind": self._kind,
+            "detour": self._detour,
+            "rotation": self.rotation,
+            "random": generator_state(self.np_random),
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         """Go on with the ticket that was in hand."""
         self._kind, self.rotation = int(state["kind"]), int(state["rotation"])
+        self._detour = int(state.get("detour", 0))  # a state from before tickets were misfiled has none
         self.np_random = restore_generator(state["random"])
 
     def _score(self, action: Any) -> tuple[float, float]:
-        right = self._teams[(self._kind + self.rotation) % len(self._teams)]
+        right = self._teams[(self._kind + self.rotation + self._detour) % len(self._teams)]
         if isinstance(action, Mapping):
             named = action.get("to")
             if named not in [*self._teams]:
@@ -97,6 +109,9 @@ class Dispatch(gymnasium.Env[str, Any]):
 
     def _next_ticket(self) -> str:
         self._kind = int(self.np_random.integers(len(self._teams)))
+        if self._misfiled:  # else no draw: the tickets of a seed stay what they were
+            strays = self.np_random.random() < self._misfiled
+            self._detour = int(self.np_random.integers(len(self._teams))) if strays else 0
         return f"ticket {self._teams[self._kind]}"
 
 
@@ -106,11 +121,12 @@ class DispatchWorlds(SyncVectorEnv):
     Args:
         worlds: How many streams.
         teams: How many teams there are, 2 to 4.
+        misfiled: Share of tickets whose team is drawn at random.
     """
 
-    def __init__(self, worlds: int = 16, teams: int = 4) -> None:
+    def __init__(self, worlds: int = 16, teams: int = 4, misfiled: float = 0.0) -> None:
         super().__init__(
-            [lambda: AttributeShift(Dispatch(teams)) for _ in range(worlds)],
+            [lambda: AttributeShift(Dispatch(teams, misfiled=misfiled)) for _ in range(worlds)],
             autoreset_mode=AutoresetMode.DISABLED,
         )
 
