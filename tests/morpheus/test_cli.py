@@ -14,7 +14,7 @@ from skyfall_core import plugins
 from skyfall_core.plugins import Group
 from skyfall_morpheus.cli import app
 from skyfall_morpheus.configurations import CANONICAL, canonical
-from skyfall_morpheus.demo import demonstrate, measure_bounds
+from skyfall_morpheus.demo import best_level, demonstrate, measure_bounds
 from skyfall_morpheus.env import MorpheusEnv
 from skyfall_morpheus.tools import TOOL_NAMES
 
@@ -56,6 +56,11 @@ def test_bounds_are_printed_as_one_json_object() -> None:
     found = json.loads(result.stdout)
     assert list(found) == [*CANONICAL, "baseline_revisit"]
     assert found["baseline"] == found["baseline_revisit"]
+
+
+def test_the_best_level_is_that_of_any_quarter_but_the_first() -> None:
+    assert best_level([9.0, 9.0, 0.0, 1.0, 3.0, 2.0, 0.0, 0.0]) == 2.5
+    assert best_level([4.0]) == 4.0
 
 
 def test_the_command_is_a_plugin_whose_import_is_light() -> None:
