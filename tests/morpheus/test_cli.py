@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from skyfall_core import plugins
@@ -105,3 +106,22 @@ def test_the_best_way_of_working_depends_on_the_configuration(configuration: str
         return sum(rewards) / len(rewards)
 
     assert mean(configuration) > mean("baseline") + 0.005
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def shipped_bounds(name: str) -> dict[str, float]:
+    document = yaml.safe_load((EXAMPLES / name).read_text(encoding="utf-8"))
+    bounds: dict[str, float] = document.get("base", document)["run"]["reward_upper_bounds"]
+    return bounds
+
+
+@pytest.mark.parametrize("configuration", CANONICAL)
+def test_no_script_settles_above_the_bounds_that_the_examples_ship(configuration: str) -> None:
+    bounds = shipped_bounds("morpheus_local.yaml")
+    assert shipped_bounds("morpheus_ppo.yaml") == shipped_bounds("study/morpheus.yaml") == bounds
+    assert list(bounds) == [*CANONICAL, "baseline_revisit"]
+    for playbook in dict.fromkeys((configuration, "baseline")):
+        rewards = [one.reward for one in demonstrate(configuration, 300, 77, playbook=playbook)]
+        assert sum(rewards[225:]) / 75 < bounds[configuration]
