@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from skyfall_core import plugins
 from skyfall_core.plugins import Group
 from skyfall_morpheus.cli import app
 from skyfall_morpheus.configurations import CANONICAL, canonical
-from skyfall_morpheus.demo import demonstrate, measure_bounds
+from skyfall_morpheus.demo import best_level, demonstrate, measure_bounds
 from skyfall_morpheus.env import MorpheusEnv
 from skyfall_morpheus.tools import TOOL_NAMES
 
@@ -56,6 +57,11 @@ def test_bounds_are_printed_as_one_json_object() -> None:
     found = json.loads(result.stdout)
     assert list(found) == [*CANONICAL, "baseline_revisit"]
     assert found["baseline"] == found["baseline_revisit"]
+
+
+def test_the_best_level_is_that_of_any_quarter_but_the_first() -> None:
+    assert best_level([9.0, 9.0, 0.0, 1.0, 3.0, 2.0, 0.0, 0.0]) == 2.5
+    assert best_level([4.0]) == 4.0
 
 
 def test_the_command_is_a_plugin_whose_import_is_light() -> None:
@@ -100,3 +106,22 @@ def test_the_best_way_of_working_depends_on_the_configuration(configuration: str
         return sum(rewards) / len(rewards)
 
     assert mean(configuration) > mean("baseline") + 0.005
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def shipped_bounds(name: str) -> dict[str, float]:
+    document = yaml.safe_load((EXAMPLES / name).read_text(encoding="utf-8"))
+    bounds: dict[str, float] = document.get("base", document)["run"]["reward_upper_bounds"]
+    return bounds
+
+
+@pytest.mark.parametrize("configuration", CANONICAL)
+def test_no_script_settles_above_the_bounds_that_the_examples_ship(configuration: str) -> None:
+    bounds = shipped_bounds("morpheus_local.yaml")
+    assert shipped_bounds("morpheus_ppo.yaml") == shipped_bounds("study/morpheus.yaml") == bounds
+    assert list(bounds) == [*CANONICAL, "baseline_revisit"]
+    for playbook in dict.fromkeys((configuration, "baseline")):
+        rewards = [one.reward for one in demonstrate(configuration, 300, 77, playbook=playbook)]
+        assert sum(rewards[225:]) / 75 < bounds[configuration]

@@ -95,10 +95,10 @@ def demo(
 
 @app.command()
 def bounds(
-    steps: Annotated[int, typer.Option(min=1, help="Steps in each configuration.")] = 400,
+    steps: Annotated[int, typer.Option(min=1, help="Steps in each configuration.")] = 300,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 10,
 ) -> None:
-    """Measure the best that scripted policies settle at, as JSON for `run.reward_upper_bounds`."""
+    """Measure the best level that scripted policies hold, as JSON for `run.reward_upper_bounds`."""
     from skyfall_core.seeding import spread_seed  # noqa: PLC0415
     from skyfall_morpheus.demo import measure_bounds  # noqa: PLC0415
 

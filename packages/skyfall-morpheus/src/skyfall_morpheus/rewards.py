@@ -11,7 +11,8 @@ share of its shipments that were in time.
 
 What the terms read is `info["trace"]["reward_inputs"]`, which `MorpheusEnv` fills from documented
 routes: the ledger's net position, shipped and on-time counts, the number of closed tickets and of
-stuck documents. Documents that recover while as many others get stuck are not noticed.
+stuck documents, and how many of those the local world says were given up instead of recovered.
+Documents that recover while as many others get stuck are not noticed.
 """
 
 from __future__ import annotations

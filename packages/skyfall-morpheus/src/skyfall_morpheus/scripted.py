@@ -1,8 +1,8 @@
 """Scripted policies that know how the local world works: controls, demonstrators, measured bounds.
 
 A playbook ranks tools; the policy takes the first that has something sensible to do. There is one for
-each canonical configuration, found by random search over rankings, and the best level at which any of
-them settles there is the measured upper bound. They read the observation alone, as a learner does, but
+each canonical configuration, found by random search over rankings, and the best level that any of
+them holds there is the measured upper bound. They read the observation alone, as a learner does, but
 are told which configuration they are for.
 """
 
