@@ -63,6 +63,9 @@ RESULT_FILE = "result.json"
 SCORECARD_FILE = "scorecard.json"
 """Name of the file that holds the metrics."""
 
+SCORER = "scorecard"
+"""Name of the scorer, of the group `skyfall.scorers`, whose result is the scorecard."""
+
 SPACES_FILE = "spaces.json"
 """Name of the file that holds the observation and action space."""
 
@@ -218,19 +221,16 @@ def cut_back(path: Path, length: int) -> None:
 
 
 def write_scorecard(trace: Path) -> None:
-    """Score the trace with what provides the `score` command; without one, nothing is written.
+    """Write what the scorer called `scorecard` makes of the trace; without one, nothing is written.
 
-    The package that provides the command is asked for `read_trace` and `score` in its module `api`. A
-    trace that cannot be scored is said and stops nothing: the trace is what counts.
+    A scorer takes the trace's path and returns a mapping. A trace that cannot be scored is said and stops
+    nothing: the trace is what counts.
     """
-    if "score" not in plugins.catalogue(Group.COMMANDS):
+    if SCORER not in plugins.catalogue(Group.SCORERS):
         return
-    target = plugins.find(Group.COMMANDS, "score").target.partition(".")[0].partition(":")[0]
     try:
-        card = plugins.import_attribute(f"{target}.api:score")(
-            plugins.import_attribute(f"{target}.api:read_trace")(trace)
-        )
-        content = json.dumps(card.to_dict(), indent=2, allow_nan=False, default=str)
+        card = plugins.load(plugins.find(Group.SCORERS, SCORER))(trace)
+        content = json.dumps(card, indent=2, allow_nan=False, default=str)
         _write(trace.with_name(SCORECARD_FILE), content.encode() + b"\n")
     except Exception as error:  # noqa: BLE001 - foreign code, after the run
         _log.warning("no scorecard.json: %s: %s", type(error).__name__, error)
