@@ -558,3 +558,9 @@ def test_an_algorithm_that_cannot_give_its_policy_is_named() -> None:
 def test_a_missing_module_is_named() -> None:
     with pytest.raises(PluginError, match="no_such_module"):
         run_experiment(config(environment={"id": "no_such_module:World"}))
+
+
+def test_an_update_that_returns_no_mapping_is_told_what_to_return(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Learner, "update", lambda self, window: None)
+    with pytest.raises(RunError, match=r"Learner\.update failed after step 4: .*returned None; return a map"):
+        run_experiment(config())

@@ -1,6 +1,7 @@
 """Calling what a document names, with the document's keywords."""
 
 import collections
+import pickle
 from functools import partial
 from typing import Any
 
@@ -109,7 +110,21 @@ def test_a_factorys_own_complaint_is_told_with_the_place_that_caused_it() -> Non
 
 def test_a_complaint_that_names_its_place_is_not_told_it_twice() -> None:
     def precise() -> None:
-        raise ConfigError("reward.params.terms[0]: no component")
+        raise ConfigError.at("reward.params.terms[0]", "no component")
 
     with pytest.raises(ConfigError, match=r"^reward\.params\.terms\[0\]: no component$"):
         call_factory(precise, {}, "reward.params")
+
+
+def test_a_complaint_that_begins_like_a_place_and_names_none_is_told_it() -> None:
+    def picky() -> None:
+        raise ConfigError("rewards are 3: give 1 or 2")
+
+    with pytest.raises(ConfigError, match=r"^reward\.params: rewards are 3: give 1 or 2$") as told:
+        call_factory(picky, {}, "reward.params")
+    assert told.value.place == "reward.params"
+
+
+def test_a_place_survives_the_way_between_processes() -> None:
+    back = pickle.loads(pickle.dumps(ConfigError.at("run.seed", "is -1")))  # noqa: S301 - our own
+    assert (str(back), back.place) == ("run.seed: is -1", "run.seed")

@@ -286,6 +286,7 @@ def test_unknown_name_is_told_the_nearest_and_the_list() -> None:
         (Group.VECTORS, "vector"),
         (Group.TRACKERS, "tracker"),
         (Group.EXECUTORS, "executor"),
+        (Group.SCORERS, "scorer"),
         (Group.COMMANDS, "command"),
     ],
 )

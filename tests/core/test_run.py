@@ -177,3 +177,27 @@ def test_a_file_in_the_output_dirs_place_exits_1_with_one_line() -> None:
 def test_paths_are_shown_as_short_as_they_can_be_typed(tmp_path: Path) -> None:
     assert shown(tmp_path / "runs" / ".." / "runs" / "one") == "runs/one"
     assert shown(Path("/")) == "/"
+
+
+def test_overwriting_and_resuming_at_once_is_wrong_usage_and_touches_nothing() -> None:
+    skyfall("doc.yaml")
+    before = Path("runs/one/traces.jsonl").read_bytes()
+    done = skyfall("doc.yaml", "--overwrite", "--resume")
+    assert done.exit_code == 2
+    assert done.stderr == "error: --overwrite and --resume exclude each other; give one of them\n"
+    assert Path("runs/one/traces.jsonl").read_bytes() == before
+
+
+def test_a_boundary_that_is_neither_true_nor_false_is_named_with_step_and_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def step(self: World, action: Any) -> Any:
+        regime = {"id": "a", "boundary": np.array([True, False])}
+        return np.zeros(1, np.float32), 1.0, False, False, {"regime": regime}
+
+    monkeypatch.setattr(World, "step", step)
+    done = skyfall("doc.yaml")
+    assert done.exit_code == 1
+    assert "step 0: info['regime']['boundary'] is array([ True, False])" in done.stderr
+    assert "report True or False" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -382,3 +382,12 @@ def test_a_torn_line_longer_than_a_block_is_cut_off(tmp_path: Path, size: int) -
     path.write_bytes(b"y" * size)
     assert repair_torn_line(path) == size
     assert path.read_bytes() == b""
+
+
+def test_sets_in_an_environments_record_are_written_in_one_order(tmp_path: Path) -> None:
+    letters = {chr(97 + number) for number in range(26)}
+    with TraceWriter(tmp_path / "t.jsonl") as writer:
+        writer.write({"step": 0}, {"tags": letters, "deep": [{"mixed": frozenset({3, "b", None})}]})
+    row = json.loads((tmp_path / "t.jsonl").read_bytes())
+    assert row["tags"] == sorted(letters)
+    assert row["deep"] == [{"mixed": ["b", 3, None]}]

@@ -103,7 +103,11 @@ class Policy(Protocol):
     """
 
     def act(self, observation: Any) -> Any:
-        """The action for one observation."""
+        """The action for one observation.
+
+        The observation is the one that the window and the trace hold, so it is read and never changed: a
+        policy that normalizes in place changes the record. Copy it first.
+        """
 
 
 @runtime_checkable

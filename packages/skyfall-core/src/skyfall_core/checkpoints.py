@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from skyfall_core.atomic import put_in_place, remove
 from skyfall_core.encoding import decode, encode
 from skyfall_core.errors import CheckpointError
 
@@ -27,7 +26,6 @@ __all__ = [
     "Checkpoint",
     "differing_keys",
     "newest_checkpoint",
-    "sync_folder",
     "write_checkpoint",
 ]
 
@@ -89,7 +87,8 @@ def write_checkpoint(
     folder = run_directory / CHECKPOINTS
     folder.mkdir(exist_ok=True)
     final, partial = folder / f"step-{step:012d}", folder / f"partial-{step:012d}"
-    _remove(partial)
+    for stale in [path for path in folder.iterdir() if not path.name.startswith("step-")]:
+        remove(stale)  # left by a process that was killed while it wrote one
     partial.mkdir()
     try:
         if save_algorithm is not None:
@@ -98,19 +97,12 @@ def write_checkpoint(
         files = {name: _digest(partial / name) for name in _files(partial)}
         body = json.dumps({"version": _VERSION, "step": step, "files": files}, sort_keys=True)
         (partial / _MANIFEST).write_text(f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}\n")
-        for name in _files(partial):
-            _sync(partial / name)
-        for inner in [path for path in partial.rglob("*") if path.is_dir()]:
-            sync_folder(inner)
-        sync_folder(partial)
-        _remove(final)
-        partial.rename(final)
+        put_in_place(partial, final)
     except BaseException:
-        _remove(partial)
+        remove(partial)
         raise
-    sync_folder(folder)
     for old in _found(run_directory)[keep:]:
-        _remove(old)
+        remove(old)
     return final
 
 
@@ -163,15 +155,6 @@ def differing_keys(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     ]
 
 
-def sync_folder(folder: Path) -> None:
-    """Force a folder's entries onto the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _shown(leaves: Mapping[str, Any], key: str) -> str:
     return repr(leaves[key]) if key in leaves else "not set"
 
@@ -219,13 +202,3 @@ def _files(folder: Path) -> list[str]:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _remove(folder: Path) -> None:
-    if folder.exists():
-        shutil.rmtree(folder)

@@ -63,7 +63,21 @@ class InputError(SkyfallError):
 
 
 class ConfigError(InputError):
-    """A document that cannot be used as written."""
+    """A document that cannot be used as written.
+
+    Attributes:
+        place: Dotted path of what is wrong, if the message begins with it; whoever knows the path adds it
+            where it is None.
+    """
+
+    place: str | None = None
+
+    @classmethod
+    def at(cls, place: str, problem: object) -> ConfigError:
+        """The error whose message is `place: problem`."""
+        error = ConfigError(f"{place}: {problem}")
+        error.place = place
+        return error
 
 
 class ScheduleError(ConfigError):

@@ -368,7 +368,7 @@ def _learn(
                     on_regime_shift(shift)
                 on_shift(shift)
             doing = "update"
-            metrics = dict(algorithm.update(window))
+            metrics = _reported(algorithm.update(window))
         except SkyfallError:
             raise
         except Exception as error:
@@ -377,6 +377,15 @@ def _learn(
         rewards = window.rewards
         yield WindowReport(steps, sum(rewards) / len(rewards), tuple(dict.fromkeys(window.regimes)), metrics)
         del window  # the next one is collected without holding on to this one
+
+
+def _reported(metrics: Any) -> dict[str, float]:
+    """What an update returned, as the mapping it has to be."""
+    if not isinstance(metrics, Mapping):
+        raise TypeError(
+            f"it returned {metrics!r}; return a mapping of metrics, an empty one if there are none"
+        )
+    return dict(metrics)
 
 
 @contextmanager

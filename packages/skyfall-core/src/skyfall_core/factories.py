@@ -36,18 +36,19 @@ def call_factory(factory: Callable[..., Any], kwargs: Mapping[str, Any], place: 
     name = getattr(getattr(factory, "func", factory), "__qualname__", type(factory).__name__)
     for key in given:
         if key not in takes and not takes_any:
-            raise ConfigError(f"{place}.{key}: {name} takes no {key!r}; {suggestion(key, takes)}")
+            raise ConfigError.at(f"{place}.{key}", f"{name} takes no {key!r}; {suggestion(key, takes)}")
     for key, parameter in takes.items():
         if parameter.default is inspect.Parameter.empty and key not in given:
-            raise ConfigError(f"{place}: {name} needs {key!r}, which is not given")
+            raise ConfigError.at(place, f"{name} needs {key!r}, which is not given")
     try:
         return factory(**given)
     except SkyfallError as error:
-        if type(error) is not ConfigError or str(error).startswith(place.partition(".")[0]):
+        if type(error) is not ConfigError or error.place is not None:
             raise
-        raise ConfigError(f"{place}: {error}") from error.__cause__
+        raise ConfigError.at(place, error) from error.__cause__
     except Exception as error:
-        raise ConfigError(f"{place}: building {name} failed: {type(error).__name__}: {error}") from error
+        problem = f"building {name} failed: {type(error).__name__}: {error}"
+        raise ConfigError.at(place, problem) from error
 
 
 def takes_keyword(factory: Callable[..., Any], name: str) -> bool:

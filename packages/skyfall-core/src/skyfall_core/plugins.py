@@ -58,6 +58,7 @@ class Group(str, Enum):
     VECTORS = "skyfall.vectors"
     TRACKERS = "skyfall.trackers"
     EXECUTORS = "skyfall.executors"
+    SCORERS = "skyfall.scorers"
     COMMANDS = "skyfall.commands"
 
     @property

@@ -139,11 +139,20 @@ def regime_from_info(info: Mapping[str, Any]) -> tuple[str, bool]:
 
     Returns:
         Label and boundary flag; `DEFAULT_REGIME_ID` and False for whatever is missing.
+
+    Raises:
+        ValueError: If the flag is neither true nor false, as an array of several is.
     """
     regime = info.get("regime")
     if isinstance(regime, Mapping):
         label = regime.get("id")
-        return (DEFAULT_REGIME_ID if label is None else str(label)), bool(regime.get("boundary", False))
+        boundary = regime.get("boundary", False)
+        try:
+            flagged = bool(boundary)
+        except (TypeError, ValueError) as error:
+            problem = f"info['regime']['boundary'] is {boundary!r}, which is not true or false"
+            raise ValueError(f"{problem}; report True or False, each world its own") from error
+        return (DEFAULT_REGIME_ID if label is None else str(label)), flagged
     return (DEFAULT_REGIME_ID if regime is None else str(regime)), False
 
 

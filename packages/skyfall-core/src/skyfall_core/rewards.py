@@ -207,7 +207,7 @@ def weighted(terms: Sequence[Mapping[str, Any]], name: str = "weighted") -> Rewa
         ConfigError: Naming the term and the key at fault.
     """
     if isinstance(terms, str | Mapping) or not isinstance(terms, Sequence):
-        raise ConfigError(f"reward.params.terms: {terms!r} is no list of terms")
+        raise ConfigError.at("reward.params.terms", f"{terms!r} is no list of terms")
     return RewardSpec(
         name, [_term(f"reward.params.terms[{index}]", given) for index, given in enumerate(terms)]
     )
@@ -218,19 +218,19 @@ TERM_KEYS = ("component", "params", "weight", "scope", "name")
 
 def _term(place: str, given: Any) -> Term:
     if not isinstance(given, Mapping) or not isinstance(given.get("component"), str):
-        raise ConfigError(f"{place}: {given!r} is no mapping with a component")
+        raise ConfigError.at(place, f"{given!r} is no mapping with a component")
     for key in given:
         if key not in TERM_KEYS:
-            raise ConfigError(f"{place}.{key}: unknown key; {suggestion(str(key), TERM_KEYS)}")
+            raise ConfigError.at(f"{place}.{key}", f"unknown key; {suggestion(str(key), TERM_KEYS)}")
     weight, scope, params = given.get("weight", 1.0), given.get("scope", "step"), given.get("params", {})
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise ConfigError(f"{place}.weight: {weight!r} is no finite number")
+        raise ConfigError.at(f"{place}.weight", f"{weight!r} is no finite number")
     if scope not in list(Scope):
-        raise ConfigError(
-            f"{place}.scope: {scope!r}: {suggestion(str(scope), [known.value for known in Scope])}"
+        raise ConfigError.at(
+            f"{place}.scope", f"{scope!r}: {suggestion(str(scope), [known.value for known in Scope])}"
         )
     if not isinstance(params, Mapping):
-        raise ConfigError(f"{place}.params: {params!r} is no mapping")
+        raise ConfigError.at(f"{place}.params", f"{params!r} is no mapping")
     component = _component(place, given["component"], params)
     name = given.get("name") or params.get("field") or given["component"]
     return Term(str(name), component, float(weight), Scope(scope))
@@ -240,8 +240,8 @@ def _component(place: str, name: str, params: Mapping[str, Any]) -> RewardCompon
     factory = plugins.resolve(Group.REWARD_COMPONENTS, name)
     component = call_factory(factory, params, f"{place}.params")
     if not isinstance(component, RewardComponent):
-        raise ConfigError(
-            f"{place}.component: {name!r} gave a {type(component).__name__}, not a RewardComponent"
+        raise ConfigError.at(
+            f"{place}.component", f"{name!r} gave a {type(component).__name__}, not a RewardComponent"
         )
     return component
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
 from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 import msgspec
 
 from skyfall_core import plugins
-from skyfall_core.checkpoints import sync_folder
+from skyfall_core.atomic import write_whole
 from skyfall_core.config import ExperimentConfig
 from skyfall_core.errors import ConfigError, TraceError
 from skyfall_core.plugins import Group
@@ -63,6 +62,9 @@ RESULT_FILE = "result.json"
 
 SCORECARD_FILE = "scorecard.json"
 """Name of the file that holds the metrics."""
+
+SCORER = "scorecard"
+"""Name of the scorer, of the group `skyfall.scorers`, whose result is the scorecard."""
 
 SPACES_FILE = "spaces.json"
 """Name of the file that holds the observation and action space."""
@@ -154,7 +156,7 @@ def write_environment(trace: Path, config: ExperimentConfig) -> None:
     Raises:
         TraceError: If it cannot be written.
     """
-    _write_whole(trace.with_name(ENVIRONMENT_FILE), environment_json(config))
+    _write(trace.with_name(ENVIRONMENT_FILE), environment_json(config))
 
 
 def write_spaces(trace: Path, content: bytes) -> None:
@@ -163,7 +165,7 @@ def write_spaces(trace: Path, content: bytes) -> None:
     Raises:
         TraceError: If they cannot be written.
     """
-    _write_whole(trace.with_name(SPACES_FILE), content)
+    _write(trace.with_name(SPACES_FILE), content)
 
 
 def write_result(trace: Path, result: Result) -> None:
@@ -172,7 +174,7 @@ def write_result(trace: Path, result: Result) -> None:
     Raises:
         TraceError: If it cannot be written.
     """
-    _write_whole(trace.with_name(RESULT_FILE), msgspec.json.encode(result, enc_hook=_plain_or_text) + b"\n")
+    _write(trace.with_name(RESULT_FILE), msgspec.json.encode(result, enc_hook=_plain_or_text) + b"\n")
 
 
 def read_result(trace: Path) -> tuple[Result, list[dict[str, float]]]:
@@ -219,20 +221,17 @@ def cut_back(path: Path, length: int) -> None:
 
 
 def write_scorecard(trace: Path) -> None:
-    """Score the trace with what provides the `score` command; without one, nothing is written.
+    """Write what the scorer called `scorecard` makes of the trace; without one, nothing is written.
 
-    The package that provides the command is asked for `read_trace` and `score` in its module `api`. A
-    trace that cannot be scored is said and stops nothing: the trace is what counts.
+    A scorer takes the trace's path and returns a mapping. A trace that cannot be scored is said and stops
+    nothing: the trace is what counts.
     """
-    if "score" not in plugins.catalogue(Group.COMMANDS):
+    if SCORER not in plugins.catalogue(Group.SCORERS):
         return
-    target = plugins.find(Group.COMMANDS, "score").target.partition(".")[0].partition(":")[0]
     try:
-        card = plugins.import_attribute(f"{target}.api:score")(
-            plugins.import_attribute(f"{target}.api:read_trace")(trace)
-        )
-        content = json.dumps(card.to_dict(), indent=2, allow_nan=False, default=str)
-        _write_whole(trace.with_name(SCORECARD_FILE), content.encode() + b"\n")
+        card = plugins.load(plugins.find(Group.SCORERS, SCORER))(trace)
+        content = json.dumps(card, indent=2, allow_nan=False, default=str)
+        _write(trace.with_name(SCORECARD_FILE), content.encode() + b"\n")
     except Exception as error:  # noqa: BLE001 - foreign code, after the run
         _log.warning("no scorecard.json: %s: %s", type(error).__name__, error)
 
@@ -244,17 +243,9 @@ def _plain_or_text(value: Any) -> Any:
         return str(value)
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Replace a file in one step, on the disk before it is seen."""
-    partial = path.with_name(f".{path.name}.partial")
+def _write(path: Path, content: bytes) -> None:
     try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        if sys.platform != "win32":
-            sync_folder(path.parent)
+        write_whole(path, content)
     except OSError as error:
         raise TraceError(f"{path}: cannot be written: {error.strerror}") from error
 

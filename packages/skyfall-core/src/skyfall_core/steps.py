@@ -111,7 +111,10 @@ class RegimeLabeller:
         if "regime" in info:
             self._again = None
             reported = info["regime"]
-            label, boundary = regime_from_info(info)
+            try:
+                label, boundary = regime_from_info(info)
+            except ValueError as error:
+                raise EnvironmentFailedError(f"the environment's step {step}: {error}") from None
             origin = regime_origin_from_info(info)
             flagged = isinstance(reported, Mapping) and "boundary" in reported
         else:

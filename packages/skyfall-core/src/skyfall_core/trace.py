@@ -108,7 +108,8 @@ class TraceWriter:
         if self._descriptor is None:
             raise TraceError(f"{self.path}: the trace is closed")
         if record:
-            row = {key: value for key, value in record.items() if key not in self._meta} | dict(row)
+            told = {key: self._in_order(value) for key, value in record.items() if key not in self._meta}
+            row = told | dict(row)
         try:
             line = self._prefix + self._encoder.encode(row)[1:] + b"\n"
         except _NO_JSON_FORM:
@@ -196,6 +197,19 @@ class TraceWriter:
     def _refused(self, row: Mapping[str, Any], error: OSError) -> TraceError:
         problem = f"step {row.get('step')!r} could not be written: {error.strerror}"
         return TraceError(f"{self.path}: {problem}; every row before it is in the file")
+
+    def _in_order(self, value: Any) -> Any:
+        """`value` with its sets as lists in an order that does not depend on this process's hashes."""
+        try:
+            if isinstance(value, set | frozenset):
+                return sorted(map(self._in_order, value), key=self._encoder.encode)
+            if isinstance(value, Mapping):
+                return {key: self._in_order(item) for key, item in value.items()}
+            if type(value) in {list, tuple}:
+                return list(map(self._in_order, value))
+        except _NO_JSON_FORM:
+            pass  # refused with its key when the row is encoded
+        return value
 
     def _encode(self, values: Mapping[str, Any]) -> bytes:
         """Encode key by key, so that a value without a JSON form is named."""

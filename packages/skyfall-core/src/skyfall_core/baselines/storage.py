@@ -8,7 +8,6 @@ process leaves the old checkpoint or the new one, and equal states give equal by
 from __future__ import annotations
 
 import json
-import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from os import PathLike
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from gymnasium import Space
 
+from skyfall_core.atomic import whole_file
 from skyfall_core.errors import CheckpointError
 
 __all__ = ["FILE_NAME", "Stored", "generators_of", "read_checkpoint", "write_checkpoint"]
@@ -60,14 +60,10 @@ def write_checkpoint(
     text = json.dumps({"version": _VERSION, "kind": kind, **meta}, sort_keys=True)
     folder = Path(path)
     target = folder / FILE_NAME
-    partial = folder / f"{FILE_NAME}.partial"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
+        with whole_file(target) as file:
             np.savez(file, allow_pickle=False, meta=np.array(text), **(arrays or {}))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
     except OSError as error:
         raise CheckpointError(f"{target}: the checkpoint could not be written: {error}") from error
 

@@ -7,7 +7,6 @@ reader would check it, and renamed. Weights that stay outside are written the sa
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from skyfall_core.atomic import partial_beside, put_in_place
 from skyfall_core.bundle.contents import describe_files, refuse_pickles
 from skyfall_core.bundle.manifest import (
     BUNDLE_VERSION,
@@ -114,7 +114,7 @@ def export_bundle(
     document = config.to_yaml()
     try:
         target.folder.parent.mkdir(parents=True, exist_ok=True)
-        with _partial(target.folder) as folder:
+        with partial_beside(target.folder) as folder:
             folder.mkdir()
             (folder / CONFIG_FILE).write_text(document, encoding="utf-8")
             (folder / SPACES_FILE).write_bytes(spaces_document(spaces_of(env)))
@@ -126,11 +126,9 @@ def export_bundle(
                 weights = _weights_record(target, folder, place)
                 manifest = _manifest(config, folder, record, weights, steps)
                 (folder / MANIFEST_FILE).write_bytes(encoded(manifest))
-                _sync(folder)
                 if target.weights is not None:
-                    _sync(place)
-                    _put(place, target.weights)
-            _put(folder, target.folder)
+                    put_in_place(place, target.weights)
+            put_in_place(folder, target.folder)
     except OSError as error:
         problem = f"cannot be written: {error.strerror or error}"
         raise BundleError(f"{error.filename or target.folder}: {problem}; choose another folder") from error
@@ -212,7 +210,7 @@ def _weights_of(target: _Target, folder: Path) -> Iterator[Path]:
         yield folder / WEIGHTS
         return
     target.weights.parent.mkdir(parents=True, exist_ok=True)
-    with _partial(target.weights) as place:
+    with partial_beside(target.weights) as place:
         yield place
 
 
@@ -231,44 +229,3 @@ def _manifest(
     refuse_pickles(folder, files)
     run_id, family = str(config.run.name), str(config.run.algorithm_id)
     return sealed(Manifest(BUNDLE_VERSION, run_id, family, steps, policy, weights, files))
-
-
-@contextmanager
-def _partial(target: Path) -> Iterator[Path]:
-    """A name beside `target` for what is not whole yet; whatever still has it at the end is removed."""
-    partial = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.partial")
-    try:
-        yield partial
-    finally:
-        _remove(partial)
-
-
-def _put(partial: Path, target: Path) -> None:
-    """Rename `partial` to `target`; what was there is put back if that fails, and removed if not."""
-    with _partial(target) as old:
-        if _there(target):
-            target.rename(old)
-        try:
-            partial.rename(target)
-        except BaseException:
-            if _there(old):
-                old.rename(target)
-            raise
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _sync(root: Path) -> None:
-    """Make sure that what is renamed next is on the disk."""
-    files = [path for path in root.rglob("*") if path.is_file()] if root.is_dir() else [root]
-    for path in files:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

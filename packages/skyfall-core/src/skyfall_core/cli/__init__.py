@@ -13,7 +13,9 @@ def main() -> None:
     """Entry point of `skyfall`. An interruption before a command has begun ends it without a traceback."""
     try:
         from skyfall_core.cli.app import build_app  # noqa: PLC0415 - so that importing it can be interrupted
+        from skyfall_core.cli.output import answering_for_output  # noqa: PLC0415
 
-        build_app()()
+        with answering_for_output():
+            build_app()()
     except KeyboardInterrupt:
         sys.exit(130)

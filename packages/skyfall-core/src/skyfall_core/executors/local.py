@@ -86,7 +86,7 @@ class LocalExecutor:
         seconds_to_stop: float = SECONDS_TO_STOP,
     ) -> None:
         if jobs is not None and jobs < 1:
-            raise ConfigError(f"executor.jobs: {jobs!r} cells at a time run nothing; give at least 1")
+            raise ConfigError.at("executor.jobs", f"{jobs!r} cells at a time run nothing; give at least 1")
         self._jobs, self._resources, self._seconds_to_stop = jobs or 1, resources, seconds_to_stop
 
     def run(self, cells: Sequence[Cell], tell: Tell) -> None:

@@ -102,7 +102,7 @@ class RayExecutor:
         if not any(all(node.get(kind, 0) >= count for kind, count in asked.items()) for node in nodes):
             has = {kind: max((node.get(kind, 0) for node in nodes), default=0) for kind in asked}
             problem = f"a cell takes {_listed(asked)}, and the largest machine has {_listed(has)}"
-            raise ConfigError(f"executor.resources: {problem}; ask for less, or add such a machine")
+            raise ConfigError.at("executor.resources", f"{problem}; ask for less, or add such a machine")
 
 
 class _Tasks:
@@ -214,7 +214,7 @@ def _check_answers(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
         problem = f"{address!r} is not of the form 'host:port'"
-        raise ConfigError(f"executor.params.address: {problem}; it is what 'ray start --head' prints")
+        raise ConfigError.at("executor.params.address", f"{problem}; it is what 'ray start --head' prints")
     try:
         socket.create_connection((host, int(port)), SECONDS_TO_CONNECT).close()
     except (OSError, OverflowError) as error:
@@ -224,7 +224,7 @@ def _check_answers(address: str) -> None:
 def _no_cluster(address: str | None, why: str) -> ConfigError:
     where = address or os.environ.get("RAY_ADDRESS") or "this machine"
     remedy = "start one with 'ray start --head', or leave the address out for one on this machine"
-    return ConfigError(f"executor.params.address: no Ray cluster answers at {where!r}: {why}; {remedy}")
+    return ConfigError.at("executor.params.address", f"no Ray cluster answers at {where!r}: {why}; {remedy}")
 
 
 def _listed(counts: Mapping[str, float]) -> str:

@@ -110,21 +110,21 @@ class SlurmExecutor:
         submitit = needed("submitit", "slurm", "slurm")
         known = [kind.value for kind in Cluster]
         if cluster not in known:
-            raise ConfigError(
-                f"executor.params.cluster: {cluster!r} is none of {', '.join(map(repr, known))}"
+            raise ConfigError.at(
+                "executor.params.cluster", f"{cluster!r} is none of {', '.join(map(repr, known))}"
             )
         if resources.gpus != int(resources.gpus):
             problem = f"{resources.gpus!r} accelerators; SLURM gives whole ones"
-            raise ConfigError(f"executor.resources.gpus: {problem}, so give an integer")
+            raise ConfigError.at("executor.resources.gpus", f"{problem}, so give an integer")
         self._threads, self._seconds_to_stop = resources.cpus or 1, seconds_to_stop
         try:
             self._submitit = submitit.AutoExecutor(folder=output_dir / FOLDER, cluster=cluster)
             self._submitit.update_parameters(**_parameters(resources, minutes, jobs, options or {}))
         except RuntimeError as error:
             problem = f"{error}; run this on a login node, or give cluster: local"
-            raise ConfigError(f"executor.params.cluster: {problem}") from None
+            raise ConfigError.at("executor.params.cluster", f"{problem}") from None
         except (NameError, TypeError, ValueError) as error:
-            raise ConfigError(f"executor.params: submitit refuses them: {error}") from None
+            raise ConfigError.at("executor.params", f"submitit refuses them: {error}") from None
 
     def run(self, cells: Sequence[Cell], tell: Tell) -> None:
         """Run every cell once; see `skyfall_core.executors.base.Executor.run`."""
