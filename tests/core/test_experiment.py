@@ -464,7 +464,7 @@ def test_a_file_in_the_output_dirs_place_is_refused_before_anything_is_built(tmp
             r"Learner\.on_regime_shift failed after step 4: ValueError: no anchor",
         ),
         ({}, {"answer": 3}, RunError, r"Learner\.update failed after step 4: TypeError"),
-        ({}, {"answer": "x"}, RunError, r"Learner\.update failed after step 4: ValueError"),
+        ({}, {"answer": "x"}, RunError, r"Learner\.update failed after step 4: TypeError"),
         ({"fails_in": "close"}, {}, EnvironmentFailedError, "World failed to close: OSError: stuck"),
     ],
     ids=str,
