@@ -18,6 +18,7 @@ from skyfall_core.checkpoints import (
 )
 from skyfall_core.config import ExperimentConfig
 from skyfall_core.errors import CheckpointError, TraceError
+from skyfall_core.reports import RunResult
 from skyfall_core.run_directory import (
     SCORECARD_FILE,
     WINDOWS_FILE,
@@ -36,7 +37,7 @@ from skyfall_core.run_directory import (
 from skyfall_core.trace import TraceMode, TraceWriter
 
 if TYPE_CHECKING:
-    from skyfall_core.experiment import Life, RunResult
+    from skyfall_core.life import Life
 
 __all__ = ["RunDirectory"]
 
@@ -70,8 +71,6 @@ class RunDirectory:
         Raises:
             CheckpointError: If it was another document's run.
         """
-        from skyfall_core.experiment import RunResult  # noqa: PLC0415 - it imports this module
-
         if self._mode is not TraceMode.RESUME or run_state(self._config) is not RunState.FINISHED:
             return None
         result, metrics = read_result(self.trace)

@@ -13,7 +13,7 @@ from skyfall_core.cli.reporting import say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skyfall_core.experiment import WindowReport
+    from skyfall_core.reports import WindowReport
 
 __all__ = ["progress_of"]
 

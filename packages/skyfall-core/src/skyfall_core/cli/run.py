@@ -17,7 +17,7 @@ from skyfall_core.plugins import Group
 
 if TYPE_CHECKING:
     from skyfall_core.config import ExperimentConfig
-    from skyfall_core.experiment import RunResult
+    from skyfall_core.reports import RunResult
     from skyfall_core.trace import TraceMode
 
 __all__ = ["run", "run_and_tell"]

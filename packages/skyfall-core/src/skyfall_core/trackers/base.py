@@ -14,7 +14,7 @@ from skyfall_core.documents import with_leaves
 from skyfall_core.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from skyfall_core.experiment import RunResult, WindowReport
+    from skyfall_core.reports import RunResult, WindowReport
 
 __all__ = ["TrackedRun", "Tracker", "library", "metrics_of", "without_secrets"]
 

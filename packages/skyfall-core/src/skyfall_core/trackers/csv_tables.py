@@ -11,7 +11,7 @@ from skyfall_core.errors import ConfigError
 from skyfall_core.trackers.base import TrackedRun, metrics_of
 
 if TYPE_CHECKING:
-    from skyfall_core.experiment import RunResult, WindowReport
+    from skyfall_core.reports import RunResult, WindowReport
 
 __all__ = ["CsvTracker"]
 

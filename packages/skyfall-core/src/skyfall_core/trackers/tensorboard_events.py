@@ -14,7 +14,7 @@ from skyfall_core.errors import ConfigError
 from skyfall_core.trackers.base import TrackedRun, library, metrics_of
 
 if TYPE_CHECKING:
-    from skyfall_core.experiment import RunResult, WindowReport
+    from skyfall_core.reports import RunResult, WindowReport
 
 __all__ = ["TensorBoardTracker"]
 

@@ -19,7 +19,7 @@ from skyfall_core.plugins import Group
 from skyfall_core.trackers.base import TrackedRun, Tracker, without_secrets
 
 if TYPE_CHECKING:
-    from skyfall_core.experiment import RunResult, WindowReport
+    from skyfall_core.reports import RunResult, WindowReport
 
 __all__ = ["Tracking", "build_trackers"]
 
