@@ -185,6 +185,7 @@ def test_dropout_in_the_reference_pass_moves_the_ratio_before_any_step(build_pol
 
 def test_the_old_policy_is_measured_without_dropout_in_eval_mode(build_policy, build_window):
     policy = build_policy(tiny={"attention_dropout": 0.5})
+    torch.nn.init.ones_(policy.value_head.summary.weight)  # a head of ours begins at zero
     backend = PPOBackend(policy, old_policy_pass=OldPolicyPass.EVAL)
     remember(policy, samples_for(policy))
     batch = backend.batch_from(build_window(REWARDS))
