@@ -267,11 +267,12 @@ def test_the_critic_sees_the_action_only_at_the_sequence_end(build_policy):
     values = {}
     for position in ("sequence_end", "prompt_end"):
         policy = build_policy(value_position=position)
+        torch.nn.init.ones_(policy.value_head.summary.weight)  # a head of ours begins at zero
         values[position] = [
             policy.evaluate([sample(policy, "state", text)]).values.item() for text in ("left", "up")
         ]
     assert values["sequence_end"][0] != values["sequence_end"][1]
-    assert values["prompt_end"][0] == pytest.approx(values["prompt_end"][1], abs=1e-6)
+    assert values["prompt_end"][0] == pytest.approx(values["prompt_end"][1], abs=1e-5)
 
 
 def test_scores_are_those_of_the_distribution_sampled_from(build_policy):
@@ -330,7 +331,10 @@ def test_nothing_to_evaluate_is_an_error(build_policy):
 
 
 def test_our_head_and_trls_compute_the_same_from_equal_weights():
+    if value_heads._trl_value_head() is None:
+        pytest.skip("the installed TRL has no value head (up to 1.12 had one)")
     trl = build_value_head(12)
+    torch.nn.init.normal_(trl.summary.weight)
     assert type(trl).__module__.startswith("trl.")
     ours = ValueHead(12)
     ours.load_state_dict(trl.state_dict())
