@@ -49,14 +49,14 @@ class World(gymnasium.Env):
 
 
 @contextlib.contextmanager
-def running(tmp_path: Path, **kwargs: Any) -> Iterator[subprocess.Popen[str]]:
+def running(tmp_path: Path, every: int = 10_000, **kwargs: Any) -> Iterator[subprocess.Popen[str]]:
     """A run of a million steps that has just said that it is ready; gone when the block is left."""
     (tmp_path / "waiting_world.py").write_text(WORLD)
     document = {
         "environment": {"id": "waiting_world:World", "kwargs": {"here": str(tmp_path), **kwargs}},
         "algorithm": {"name": "random"},
         "rollout": {"window_steps": 16, "total_steps": 1_000_000},
-        "run": {"name": "one", "output_dir": "runs"},
+        "run": {"name": "one", "output_dir": "runs", "checkpoint_every": every},
     }
     (tmp_path / "doc.yaml").write_text(json.dumps(document))
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -82,10 +82,22 @@ def lines(tmp_path: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+    ("number", "status", "every", "going_on"),
+    [
+        (signal.SIGINT, 130, 16, "go on with: skyfall run doc.yaml --resume"),
+        (
+            signal.SIGTERM,
+            143,
+            10_000,
+            "it has no checkpoint to go on from; run.checkpoint_every says how often one is written",
+        ),
+    ],
+    ids=["INT", "TERM"],
 )
-def test_a_signal_leaves_a_whole_trace_and_a_closed_world(tmp_path: Path, number: int, status: int) -> None:
-    with running(tmp_path, waits_at=37) as process:
+def test_a_signal_leaves_a_whole_trace_and_a_closed_world(
+    tmp_path: Path, number: int, status: int, every: int, going_on: str
+) -> None:
+    with running(tmp_path, every, waits_at=37) as process:
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
     assert process.returncode == status
@@ -96,7 +108,7 @@ def test_a_signal_leaves_a_whole_trace_and_a_closed_world(tmp_path: Path, number
     assert said.splitlines() == [
         "stopped; every step taken is in runs/one/traces.jsonl",
         "score it with: skyfall score runs/one",
-        "go on with: skyfall run doc.yaml --resume",
+        going_on,
         "interrupted",
     ]
 

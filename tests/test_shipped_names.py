@@ -3,7 +3,7 @@
 import tomllib
 from pathlib import Path
 
-from skyfall_core.plugins import EXTRAS, SHIPPED, Group
+from skyfall_core.plugins import EXTRAS, SHIPPED
 
 ROOT = Path(__file__).parents[1]
 
@@ -14,5 +14,4 @@ def test_core_knows_every_name_of_the_extras_and_where_it_leads() -> None:
         text = (ROOT / "packages" / distribution / "pyproject.toml").read_text(encoding="utf-8")
         for group, names in tomllib.loads(text)["project"]["entry-points"].items():
             registered.setdefault(group, {}).update(names)
-    del registered[Group.COMMANDS.value]  # no document names a command
     assert {group.value: dict(names) for group, names in SHIPPED.items()} == registered

@@ -155,6 +155,26 @@ def test_command_that_cannot_be_loaded_breaks_nothing_and_says_why_when_called(
         assert "Traceback (most recent call last)" in done.stderr
 
 
+def test_command_of_an_extra_that_is_absent_says_which_extra_when_called(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugins, "entry_points", lambda group: ())
+    monkeypatch.setattr(plugins, "_importable", lambda target: False)
+    plugins._discovered.cache_clear()
+    try:
+        assert re.search(
+            r"^ +sft +\(not installed; call it to see why\)$", invoke("--help").stdout, re.MULTILINE
+        )
+        done = invoke("sft", "examples/language_sft.yaml", "--check")
+    finally:
+        plugins._discovered.cache_clear()
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: command 'sft' comes with skyfall-torch, which is not installed: "
+        "pip install 'skyfall-crl[torch]', or from a checkout: uv run --extra torch skyfall …\n"
+    )
+
+
 def test_command_of_two_distributions_says_so_when_called(command: Command, invoke: Invoke) -> None:
     command("twice", "tp_twice:go", "def go(): print('went')")
     command("twice", "tp_other:go", "def go(): print('went')", distribution="another")

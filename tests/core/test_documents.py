@@ -1,6 +1,7 @@
 """YAML documents: safe, bounded, and able to name the line of every value."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skyfall_core.config import load_config
 from skyfall_core.documents import Document, overridden, read_document, with_leaves, yaml_text
 from skyfall_core.errors import ConfigError
+from skyfall_core.sweep import read_sweep
 
 
 @pytest.fixture
@@ -427,3 +430,29 @@ def test_with_leaves_tells_where_each_value_stands() -> None:
         "a": [{"b": "a[0].b"}, "a[1]"],
         "c": "c",
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "read", "told"),
+    [
+        ("{base: {}, families: {}, seeds: [0]}", load_config, "describes a sweep: skyfall sweep"),
+        (
+            "{policy: {}, data: {}, output_dir: x}",
+            load_config,
+            "describes a supervised warm start: skyfall sft",
+        ),
+        (
+            "{traces: [], output: x}",
+            load_config,
+            "describes a warm-up of the context model: skyfall lcm-warmup",
+        ),
+        ("{environment: {}, algorithm: {}}", read_sweep, "describes a single run: skyfall run"),
+    ],
+)
+def test_a_document_of_another_command_is_told_by_one_line(
+    file: Path, text: str, read: Callable[[Path], object], told: str
+) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError) as refusal:
+        read(file)
+    assert str(refusal.value) == f"{file} {told} {file}"

@@ -333,11 +333,13 @@ def test_shipped_name_that_is_absent_is_known_and_says_which_extra_brings_it(tmp
             for what in (f"{group.noun} {name!r}", repr(target)):
                 expected.append(  # noqa: PERF401 - two lines a name
                     f"{what} comes with {distribution}, which is not installed: "
-                    f"pip install 'skyfall-crl[{extra}]'"
+                    f"pip install 'skyfall-crl[{extra}]', "
+                    f"or from a checkout: uv run --extra {extra} skyfall …"
                 )
     assert told == expected
     assert told[0] == (
-        "algorithm 'ppo' comes with skyfall-torch, which is not installed: pip install 'skyfall-crl[torch]'"
+        "algorithm 'ppo' comes with skyfall-torch, which is not installed: "
+        "pip install 'skyfall-crl[torch]', or from a checkout: uv run --extra torch skyfall …"
     )
 
 

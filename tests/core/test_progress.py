@@ -61,6 +61,20 @@ def test_a_short_run_says_one_line_even_without_time_passing(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_neither_starting_up_nor_an_earlier_life_counts_for_the_rate(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress_of("run", 1000, quiet=False) as show:
+        clock.now += 60.0  # imports, and a checkpoint's 500 steps
+        show(report(510))
+        clock.now += SECONDS_BETWEEN_LINES
+        show(report(512))
+    assert capsys.readouterr().err.splitlines() == [
+        "run: 510/1,000 steps, b reward -0.25",
+        "run: 512/1,000 steps, 0.4 steps/s, 1,220 s left, b reward -0.25",
+    ]
+
+
 def test_quiet_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_of("run", 20, quiet=True) as show:
         show(report(20))

@@ -265,13 +265,23 @@ def test_label_that_begins_halfway(path):
     )
 
 
+def test_an_identity_that_was_asked_for_by_name_must_be_there(path):
+    written(path, line(0, agent="dqn"), line(1, agent="dqn"))
+    assert problem(path, keys=Keys(algorithm_id="agnt")) == (
+        "line 1 (byte 0): no 'agnt' in the first row (did you mean 'agent'? known: 'agent', 'regime_id', "
+        "'reward', 'run_id', 'step', 'trace_version'); "
+        "correct --algorithm-key or leave it out"
+    )
+    assert read_trace(path, keys=Keys(algorithm_id="agent")).metadata["algorithm_id"] == "dqn"
+
+
 @pytest.mark.parametrize("steps", [(0, 1, 1), (0, 5, 4)])
 def test_steps_duplicated_or_out_of_order(path, steps):
     written(path, *(line(step) for step in steps))
     assert problem(path) == (
         f"line 3: step {steps[2]} follows step {steps[1]}: steps must increase within a world. "
         'A resumed run marks its first row with "resumed": true; '
-        "to number rows in file order instead, read without a step key"
+        "to number rows in file order instead, read without a step key: --step-key ''"
     )
 
 

@@ -32,7 +32,7 @@ def test_examples_validate_without_torch(name):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["language_ppo.yaml", "language_ewc.yaml", "language_lcm.yaml"])
+@pytest.mark.parametrize("name", RUNS)
 def test_every_life_leaves_a_third_of_itself_to_recover_from_its_first_shift(name):
     config = load_config(EXAMPLES / name)
     first = config.regime.params["schedule"]["regimes"][0]

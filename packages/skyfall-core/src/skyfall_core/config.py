@@ -19,7 +19,14 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from skyfall_core import plugins
-from skyfall_core.documents import Document, overridden, read_document, with_leaves, yaml_text
+from skyfall_core.documents import (
+    Document,
+    overridden,
+    read_document,
+    refuse_other_kind,
+    with_leaves,
+    yaml_text,
+)
 from skyfall_core.errors import ConfigError, PluginError, ScheduleError
 from skyfall_core.plugins import Group
 from skyfall_core.validation import Section, explain, file_name
@@ -275,6 +282,7 @@ def parse_config(document: Document) -> ExperimentConfig:
     Raises:
         ConfigError: As `load_config`.
     """
+    refuse_other_kind(document, "run")
     faults = [*_faults_of_seed(document), *_faults_of_empty_sections(document)]
     content = located(document, _seeded(document))
     try:

@@ -19,7 +19,7 @@ import yaml
 
 from skyfall_core.errors import ConfigError
 
-__all__ = ["Document", "overridden", "read_document", "with_leaves", "yaml_text"]
+__all__ = ["Document", "overridden", "read_document", "refuse_other_kind", "with_leaves", "yaml_text"]
 
 MOST_VALUES = 1_000_000
 """How many values a document may stand for once its aliases are written out."""
@@ -72,6 +72,30 @@ class Document:
             return path
         base = Path.cwd() if self.override_of(dotted) is not None else self.path.parent
         return os.path.normpath(Path(base, Path(path).expanduser()).absolute())
+
+
+_KINDS = {
+    "sweep": ("a sweep", frozenset({"base", "families"})),
+    "run": ("a single run", frozenset({"environment", "algorithm"})),
+    "sft": ("a supervised warm start", frozenset({"policy", "data", "output_dir"})),
+    "lcm-warmup": ("a warm-up of the context model", frozenset({"traces", "output"})),
+}
+"""What the document of a command is, and the top-level keys that tell it from the others."""
+
+
+def refuse_other_kind(document: Document, command: str) -> None:
+    """Say which command a document is for, where it is plainly not for this one.
+
+    Raises:
+        ConfigError: If its keys are those of another command's documents.
+    """
+    keys = document.content.keys()
+    if keys & _KINDS[command][1]:
+        return
+    for other, (what, telling) in _KINDS.items():
+        if telling <= keys:
+            name = document.path or "the document"
+            raise ConfigError(f"{name} describes {what}: skyfall {other} {document.path or '…'}")
 
 
 class _Loader(yaml.SafeLoader):

@@ -137,6 +137,11 @@ SHIPPED: Mapping[Group, Mapping[str, str]] = MappingProxyType(
             "morpheus-service": "skyfall_morpheus.rewards:service",
         },
         Group.VECTORS: {"persistent": "skyfall_morpheus.vector:PersistentVectorEnv"},
+        Group.COMMANDS: {
+            "lcm-warmup": "skyfall_torch.lcm_warmup_command:lcm_warmup",
+            "morpheus": "skyfall_morpheus.cli:app",
+            "sft": "skyfall_torch.sft_command:sft",
+        },
     }
 )
 """Names that an extra of skyfall-crl provides, known whether it is installed or not."""
@@ -310,4 +315,5 @@ def _importable(target: str) -> bool:
 
 def _missing(what: str, target: str) -> str:
     distribution, extra = EXTRAS[_root(target)]
-    return f"{what} comes with {distribution}, which is not installed: pip install 'skyfall-crl[{extra}]'"
+    remedy = f"pip install 'skyfall-crl[{extra}]', or from a checkout: uv run --extra {extra} skyfall …"
+    return f"{what} comes with {distribution}, which is not installed: {remedy}"

@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationError
 
 from skyfall_core.config import SEED, ExperimentConfig, Seed, located, parse_config
-from skyfall_core.documents import Document, overridden, read_document, with_leaves
+from skyfall_core.documents import Document, overridden, read_document, refuse_other_kind, with_leaves
 from skyfall_core.errors import ConfigError
 from skyfall_core.executors.settings import ExecutorConfig
 from skyfall_core.validation import Section, explain, file_name
@@ -171,6 +171,7 @@ def read_sweep(path: str | Path, overrides: Iterable[str] = ()) -> Sweep:
 
 def parse_sweep(document: Document) -> Sweep:
     """The sweep a document describes."""
+    refuse_other_kind(document, "sweep")
     try:
         sweep = SweepConfig.model_validate(_located(document))
     except ValidationError as error:

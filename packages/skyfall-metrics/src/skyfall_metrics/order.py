@@ -75,7 +75,7 @@ def _check_turns(
         f"step {trace.step[here[at]]} follows step {trace.step[before[at]]}: "
         "steps must increase within a world. "
         'A resumed run marks its first row with "resumed": true; '
-        "to number rows in file order instead, read without a step key",
+        "to number rows in file order instead, read without a step key: --step-key ''",
         path=trace.path,
         line=line_of(int(here[at])),
     )

@@ -192,6 +192,15 @@ class _Reader:
                 raise self._error(
                     f"no {key!r} in the first row ({known}); name yours with --{option}-key", number, offset
                 )
+        for name, key in self._keys.identity().items():
+            if key != name and key not in header:  # one that was asked for by name
+                option = name.removesuffix("_id")
+                raise self._error(
+                    f"no {key!r} in the first row ({suggestion(key, header)}); "
+                    f"correct --{option}-key or leave it out",
+                    number,
+                    offset,
+                )
         version = header.get("trace_version")
         if version is not None and version != TRACE_VERSION:
             raise self._error(

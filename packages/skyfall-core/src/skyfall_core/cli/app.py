@@ -14,7 +14,7 @@ from skyfall_core.cli.reporting import guarded
 from skyfall_core.cli.run import run
 from skyfall_core.cli.sweep import sweep
 from skyfall_core.cli.validate import validate
-from skyfall_core.errors import PluginConflictError, PluginError
+from skyfall_core.errors import MissingExtraError, PluginConflictError, PluginError
 from skyfall_core.plugins import Group
 
 __all__ = ["build_app"]
@@ -73,10 +73,11 @@ def _add(app: typer.Typer, name: str) -> None:
             )
         command = plugins.load(plugin)
     except PluginError as error:
+        absent = isinstance(error, MissingExtraError)
         app.command(
             name,
-            help=f"Cannot be loaded: {error}",
-            short_help="(cannot be loaded; call it to see why)",
+            help=str(error) if absent else f"Cannot be loaded: {error}",
+            short_help=f"({'not installed' if absent else 'cannot be loaded'}; call it to see why)",
             context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
         )(guarded(_raising(error)))
         return

@@ -45,13 +45,14 @@ def _bar(name: str, total_steps: int) -> Iterator[Callable[[WindowReport], None]
         TimeRemainingColumn(),
         TextColumn("{task.fields[latest]}"),
     )
-    started = time.monotonic()
+    pace = _Pace()
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(name, total=total_steps, rate="", latest="")
 
         def show(report: WindowReport) -> None:
-            rate = report.steps / max(time.monotonic() - started, 1e-9)
-            progress.update(task, completed=report.steps, rate=f"{rate:,.0f} steps/s", latest=_latest(report))
+            rate = pace(report.steps)
+            shown = "" if rate is None else f"{_rate(rate)} steps/s"
+            progress.update(task, completed=report.steps, rate=shown, latest=_latest(report))
 
         yield show
 
@@ -61,17 +62,37 @@ class _Lines:
 
     def __init__(self, name: str, total_steps: int) -> None:
         self._name, self._total = name, total_steps
-        self._started = self._told = time.monotonic()
+        self._pace = _Pace()
+        self._told = time.monotonic()
 
     def __call__(self, report: WindowReport) -> None:
-        now = time.monotonic()
+        now, rate = time.monotonic(), self._pace(report.steps)
         if now - self._told < SECONDS_BETWEEN_LINES and report.steps < self._total:
             return
         self._told = now
-        rate = report.steps / max(now - self._started, 1e-9)
-        left = (self._total - report.steps) / max(rate, 1e-9)
-        done = f"{report.steps:,}/{self._total:,} steps"
-        say(f"{self._name}: {done}, {rate:,.0f} steps/s, {left:,.0f} s left, {_latest(report)}")
+        parts = [f"{self._name}: {report.steps:,}/{self._total:,} steps"]
+        if rate is not None:
+            parts += [f"{_rate(rate)} steps/s", f"{(self._total - report.steps) / rate:,.0f} s left"]
+        say(", ".join([*parts, _latest(report)]))
+
+
+class _Pace:
+    """Steps a second since the first window, so that neither starting up nor an earlier life counts."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, int] | None = None
+
+    def __call__(self, steps: int) -> float | None:
+        """The rate when so many steps are done; None at the first window."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now, steps
+        began, before = self._first
+        return (steps - before) / (now - began) if steps > before and now > began else None
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def _latest(report: WindowReport) -> str:

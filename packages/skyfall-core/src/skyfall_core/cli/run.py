@@ -118,8 +118,17 @@ def run_and_tell(
             say(f"stopped; every step taken is in {shown(path)}")
             say(f"score it with: skyfall score {shown(path.parent)}")
             if again is not None:
-                say(f"go on with: {again}")
+                say(_how_to_go_on(path, again))
         raise
+
+
+def _how_to_go_on(path: Path, again: str) -> str:
+    """The command that goes on with a run, where there is something to go on from."""
+    from skyfall_core.checkpoints import CHECKPOINTS  # noqa: PLC0415 - kept out of --help
+
+    if any((path.parent / CHECKPOINTS).glob("step-*")):
+        return f"go on with: {again}"
+    return "it has no checkpoint to go on from; run.checkpoint_every says how often one is written"
 
 
 def _state(path: Path | None) -> tuple[int, int] | None:
