@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from skyfall_core.errors import ConfigError, InputError, MissingExtraError
+from skyfall_core.errors import CheckpointError, ConfigError, InputError, MissingExtraError
 from skyfall_torch import sft
 from skyfall_torch.policy import language_policy
 from skyfall_torch.ppo import PPOBackend
@@ -81,6 +81,35 @@ def test_an_adapter_is_what_is_written_when_one_is_trained(document, tmp_path):
     assert all("lora_" in name or name.startswith("v_head.") for name in names)
 
 
+def test_training_that_is_cut_short_leaves_nothing(document, tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sft, "save_language_model", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sft.train_sft(load_sft(document(extra="training: {epochs: 1}\n")))
+    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == []
+
+
+def test_a_model_is_replaced_on_request_only_and_nothing_else_ever(document, tmp_path):
+    again = load_sft(document(extra="training: {epochs: 1}\n"))
+    again.output_dir.mkdir()  # an empty folder is in nobody's way
+    sft.train_sft(again)
+    (again.output_dir / "of_the_first").touch()
+    with pytest.raises(ConfigError, match=r"already holds a model; replace it with --overwrite"):
+        sft.train_sft(again)
+    sft.train_sft(again, overwrite=True)
+    assert not (again.output_dir / "of_the_first").exists()
+    elsewhere = again.model_copy(update={"output_dir": tmp_path})
+    with pytest.raises(ConfigError, match="is there and holds no model"):
+        sft.train_sft(elsewhere, overwrite=True)
+
+
+def test_an_empty_directory_is_no_model(tmp_path):
+    with pytest.raises(CheckpointError, match=r"an empty directory; `skyfall sft` writes"):
+        language_policy(tmp_path)
+
+
 def test_values_need_returns(document):
     rows = [{"observation": "x", "action": "y"}]
     with pytest.raises(ConfigError, match="no `return`"):
@@ -89,7 +118,7 @@ def test_values_need_returns(document):
 
 def test_trl_is_asked_for_where_it_is_missing(document, monkeypatch):
     monkeypatch.setattr(sft.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"skyfall-torch\[trl\]"):
+    with pytest.raises(MissingExtraError, match=r"skyfall-crl\[torch,trl\]"):
         sft.train_sft(load_sft(document()))
 
 

@@ -88,6 +88,7 @@ def load_tokenizer(config: LanguagePolicyConfig) -> Any:
     source = str(config.tokenizer or config.model)
     if source == TINY:
         return tiny_tokenizer()
+    _refuse_empty(source)
     try:
         return AutoTokenizer.from_pretrained(source)
     except _READ_ERRORS as error:
@@ -149,8 +150,15 @@ def _base_model(source: str, dtype: torch.dtype, tiny: Mapping[str, Any] | None)
     return model
 
 
+def _refuse_empty(source: str) -> None:
+    folder = Path(source)
+    if folder.is_dir() and not any(folder.iterdir()):
+        raise CheckpointError(f"model {source!r}: an empty directory; `skyfall sft` writes a model into one")
+
+
 def _pretrained(source: str, dtype: torch.dtype) -> Any:
     """A whole model from a hub name or directory."""
+    _refuse_empty(source)
     wrong = CheckpointError if Path(source).is_dir() else ConfigError
     loader: Any = AutoModelForCausalLM
     try:

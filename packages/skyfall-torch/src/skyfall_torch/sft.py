@@ -15,6 +15,7 @@ import torch
 from torch.nn import functional
 from transformers import PrinterCallback
 
+from skyfall_core.atomic import partial_beside, put_in_place
 from skyfall_core.errors import ConfigError, MissingExtraError
 from skyfall_torch.collation import TextSample
 from skyfall_torch.loading import save_language_model
@@ -29,12 +30,15 @@ __all__ = ["encode_example", "train_sft", "warm_start_value"]
 Report = Callable[[str], None]
 
 
-def train_sft(document: SFTDocument, report: Report = lambda _: None) -> dict[str, float]:
-    """Imitate the document's examples and write a directory that `language_policy` loads.
+def train_sft(
+    document: SFTDocument, report: Report = lambda _: None, *, overwrite: bool = False
+) -> dict[str, float]:
+    """Imitate the document's examples and write, whole or not at all, a directory that `language_policy` loads.
 
     Args:
         document: What to do.
         report: Told about each phase in words.
+        overwrite: Whether a model that is there is replaced.
 
     Returns:
         `examples`, `loss` (mean over training), and with a `value` section `value_loss_first` and
@@ -42,20 +46,50 @@ def train_sft(document: SFTDocument, report: Report = lambda _: None) -> dict[st
 
     Raises:
         MissingExtraError: If TRL is not installed.
-        ConfigError: If the policy or an example cannot be used.
+        ConfigError: If the policy or an example cannot be used, or something is in the way.
     """
     if importlib.util.find_spec("trl") is None:
         raise MissingExtraError(
-            "skyfall sft needs TRL, which is not installed: pip install 'skyfall-torch[trl]'"
+            "skyfall sft needs TRL, which is not installed: pip install 'skyfall-crl[torch,trl]'"
         )
+    check_place(document.output_dir, overwrite=overwrite)
     gamma = document.value.gamma if document.value else 0.99
     examples = read_examples(document.data, gamma)
     options = {name: value for name, value in document.policy.items() if name != "model"}
     policy = language_policy(document.policy["model"], **options)
     samples = [encode_example(policy, example, document.training.max_length) for example in examples]
     report(f"imitating {len(samples)} examples")
-    folder = document.output_dir
-    folder.mkdir(parents=True, exist_ok=True)
+    document.output_dir.parent.mkdir(parents=True, exist_ok=True)
+    with partial_beside(document.output_dir) as folder:
+        folder.mkdir()
+        measured = _learned(policy, samples, examples, document, folder, report)
+        put_in_place(folder, document.output_dir)
+    return measured
+
+
+def check_place(folder: Path, *, overwrite: bool) -> None:
+    """Say what is in the way of a model.
+
+    Raises:
+        ConfigError: If `folder` holds a model that is not to be replaced, or anything else.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not any((folder / name).is_file() for name in ("config.json", "adapter_config.json")):
+        raise ConfigError(f"output_dir {str(folder)!r}: is there and holds no model; choose another folder")
+    if not overwrite:
+        raise ConfigError(f"output_dir {str(folder)!r}: already holds a model; replace it with --overwrite")
+
+
+def _learned(
+    policy: LanguagePolicy,
+    samples: Sequence[TextSample],
+    examples: Sequence[Example],
+    document: SFTDocument,
+    folder: Path,
+    report: Report,
+) -> dict[str, float]:
+    """Train on the samples and write what was learned to `folder`."""
     loss = _imitate(policy, samples, document.training, folder)
     measured = {"examples": float(len(samples)), "loss": loss}
     save_language_model(policy.model, folder)

@@ -13,6 +13,9 @@ __all__ = ["sft"]
 def sft(
     file: Document,
     settings: Settings = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model that is already there.")
+    ] = False,
     check: Annotated[bool, typer.Option("--check", help="Only check the document and its data.")] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -27,7 +30,9 @@ def sft(
         return
     from skyfall_torch.sft import train_sft  # noqa: PLC0415
 
-    measured = train_sft(document, report=lambda text: None if quiet else typer.echo(text, err=True))
+    measured = train_sft(
+        document, report=lambda text: None if quiet else typer.echo(text, err=True), overwrite=overwrite
+    )
     if as_json:
         typer.echo(json.dumps({"output_dir": str(document.output_dir), **measured}))
         return

@@ -3,6 +3,7 @@
 Reading it imports no tensor library. Relative paths are relative to the document.
 """
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -96,4 +97,6 @@ def load_sft(path: str | Path, settings: Iterable[str] = ()) -> SFTDocument:
     policy = dict(read.policy)
     if str(policy["model"]).startswith(("./", "../")):
         policy["model"] = str(base / str(policy["model"]))
-    return read.model_copy(update={"data": data, "policy": policy, "output_dir": base / read.output_dir})
+    return read.model_copy(
+        update={"data": data, "policy": policy, "output_dir": Path(os.path.normpath(base / read.output_dir))}
+    )

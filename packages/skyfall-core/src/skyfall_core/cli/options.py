@@ -14,9 +14,7 @@ Document = Annotated[Path, typer.Argument(metavar="DOCUMENT", help="A YAML file.
 
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="PATH=VALUE", help="Replace one value, e.g. rollout.total_steps=500; repeatable."
-    ),
+    typer.Option("--set", metavar="PATH=VALUE", help="Replace one value, e.g. run.seed=3; repeatable."),
 ]
 """Values that replace the document's."""
 
