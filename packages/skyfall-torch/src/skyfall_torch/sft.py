@@ -33,7 +33,7 @@ Report = Callable[[str], None]
 def train_sft(
     document: SFTDocument, report: Report = lambda _: None, *, overwrite: bool = False
 ) -> dict[str, float]:
-    """Imitate the document's examples and write, whole or not at all, a directory that `language_policy` loads.
+    """Imitate the document's examples and write a directory that `language_policy` loads, or nothing.
 
     Args:
         document: What to do.
