@@ -18,6 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from skyfall_core.atomic import partial_beside, put_in_place
 from skyfall_core.errors import CheckpointError
 
 __all__ = ["STATE_FILE", "read_state", "write_state"]
@@ -43,11 +44,12 @@ def write_state(directory: str | PathLike[str], state: Mapping[str, Any]) -> Pat
     """
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{STATE_FILE}.partial"
     tensors: dict[str, Tensor] = {}
     described = json.dumps(_described(dict(state), tensors))
-    save_file(tensors, partial, metadata={"format": str(FORMAT), "state": described})
-    written = partial.replace(folder / STATE_FILE)
+    written = folder / STATE_FILE
+    with partial_beside(written) as partial:
+        save_file(tensors, partial, metadata={"format": str(FORMAT), "state": described})
+        put_in_place(partial, written)
     (folder / _FIRST_FILE).unlink(missing_ok=True)
     return written
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skyfall_core.atomic import write_whole
 from skyfall_core.errors import ConfigError
 from skyfall_core.trackers.base import TrackedRun, metrics_of
 
@@ -103,9 +105,8 @@ class _Table:
 
     def _write(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace the file in one step, so that an interruption loses no row."""
-        partial = self.path.with_name(f"{self.path.name}.partial")
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, self._columns, extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(rows)
-        partial.replace(self.path)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self._columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+        write_whole(self.path, text.getvalue().encode())
